@@ -1,0 +1,1 @@
+"""svir's codec: bytes in, events out; request in, bytes out. No I/O."""

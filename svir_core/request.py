@@ -1,0 +1,191 @@
+"""A request: what the caller wants, independent of the API that will carry it (00 section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+import attrs
+
+from svir_core.errors import ConfigError
+from svir_core.message import Message, Part, ResultPart, ToolResult
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from svir_core.response import Completion
+
+
+class Effort(StrEnum):
+    """How much a model may think. Optional: a server that refuses it is remembered (10 section 11)."""
+
+    OFF = "off"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+
+
+@attrs.frozen
+class Tool:
+    """A function the model may call: its name, what it does, and a JSON Schema of its arguments."""
+
+    name: str
+    description: str = ""
+    schema: Mapping[str, Any] = attrs.field(factory=lambda: {"type": "object", "properties": {}})
+    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+
+
+@runtime_checkable
+class Toolbox(Protocol):
+    """Anything that can list tools."""
+
+    def tools(self) -> Iterable[Tool]:
+        """The tools, in a stable order."""
+        ...
+
+
+class ToolMode(StrEnum):
+    """Whether the model may, must, or must not call a tool."""
+
+    AUTO = "auto"
+    NONE = "none"
+    REQUIRED = "required"
+    NAMED = "named"
+
+
+@attrs.frozen
+class ToolChoice:
+    """``ToolChoice.AUTO``, ``.NONE``, ``.REQUIRED``, or ``ToolChoice.tool(name)``."""
+
+    AUTO: ClassVar[ToolChoice]
+    NONE: ClassVar[ToolChoice]
+    REQUIRED: ClassVar[ToolChoice]
+
+    mode: ToolMode = attrs.field(converter=ToolMode)
+    name: str | None = None
+
+    @classmethod
+    def tool(cls, name: str) -> Self:
+        """The model must call this tool."""
+        return cls(ToolMode.NAMED, name)
+
+
+ToolChoice.AUTO = ToolChoice(ToolMode.AUTO)
+ToolChoice.NONE = ToolChoice(ToolMode.NONE)
+ToolChoice.REQUIRED = ToolChoice(ToolMode.REQUIRED)
+
+
+@attrs.frozen
+class Schema:
+    """The answer must be JSON that fits ``schema`` (a JSON Schema)."""
+
+    name: str
+    schema: Mapping[str, Any]
+    strict: bool = False
+
+
+class ResponseFormat(StrEnum):
+    """What the answer must look like, when it is not a :class:`Schema`."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _tools(value: Iterable[Tool] | Toolbox) -> tuple[Tool, ...]:
+    tools = tuple(value.tools() if isinstance(value, Toolbox) else value)
+    for number, tool in enumerate(tools):
+        if not isinstance(tool, Tool):
+            raise ConfigError(f"Request.tools[{number}] is a {type(tool).__name__}, not a Tool")
+    return tools
+
+
+def _tool_choice(value: ToolChoice | str) -> ToolChoice:
+    if isinstance(value, ToolChoice):
+        return value
+    if value in ("auto", "none", "required"):
+        return ToolChoice(ToolMode(value))
+    raise ConfigError("Request.tool_choice is a ToolChoice, or one of 'auto', 'none', 'required'")
+
+
+def _stop(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _messages(value: Iterable[Message]) -> tuple[Message, ...]:
+    messages = tuple(value)
+    for number, message in enumerate(messages):
+        if not isinstance(message, Message):
+            raise ConfigError(f"Request.messages[{number}] is a {type(message).__name__}, not a Message")
+    return messages
+
+
+@attrs.frozen
+class Request:
+    """What to ask. Immutable: change a setting with :meth:`replace`, append with the other methods.
+
+    ``None`` everywhere means *not set*: the field is not sent, and the server's default holds.
+
+    Attributes:
+        model: the server's name for the model.
+        system: the system prompt, sent first.
+        messages: the conversation so far.
+        tools: the tools offered (a sequence, or a :class:`Toolbox`).
+        tool_choice: whether a tool must be called; a requirement, never dropped.
+        response_format: what the answer must look like; a requirement, never dropped.
+        effort: how much the model may think; optional (10 section 11).
+        max_tokens: the most tokens the answer may have.
+        temperature, top_p, stop, seed: sampling, as the server understands them.
+        include_usage: ask for token counts; ``None`` leaves it to the client; optional.
+        send_reasoning: send earlier reasoning back under the key it came with.
+        extra: further top-level fields of the body; may not name one that the codec owns.
+    """
+
+    model: str
+    system: str | None = attrs.field(default=None, kw_only=True)
+    messages: tuple[Message, ...] = attrs.field(default=(), kw_only=True, converter=_messages)
+    tools: tuple[Tool, ...] = attrs.field(default=(), kw_only=True, converter=_tools)
+    tool_choice: ToolChoice = attrs.field(default=ToolChoice.AUTO, kw_only=True, converter=_tool_choice)
+    response_format: ResponseFormat | Schema = attrs.field(default=ResponseFormat.TEXT, kw_only=True)
+    effort: Effort | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(Effort))
+    max_tokens: int | None = attrs.field(default=None, kw_only=True)
+    temperature: float | None = attrs.field(default=None, kw_only=True)
+    top_p: float | None = attrs.field(default=None, kw_only=True)
+    stop: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=_stop)
+    seed: int | None = attrs.field(default=None, kw_only=True)
+    include_usage: bool | None = attrs.field(default=None, kw_only=True)
+    send_reasoning: bool = attrs.field(default=False, kw_only=True)
+    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, converter=dict)
+
+    def replace(self, **settings: Any) -> Request:
+        """This request with other settings; an unknown name is a ``ConfigError``."""
+        try:
+            return attrs.evolve(self, **settings)
+        except TypeError:
+            known = {field.name for field in attrs.fields(Request)}
+            unknown = ", ".join(sorted(set(settings) - known))
+            if not unknown:
+                raise
+        raise ConfigError(f"Request has no setting named {unknown}")
+
+    def message(self, *messages: Message) -> Request:
+        """This request with further messages at the end."""
+        return attrs.evolve(self, messages=(*self.messages, *messages))
+
+    def user(self, *parts: Part | str) -> Request:
+        """This request with a message of the user at the end."""
+        return self.message(Message.user(*parts))
+
+    def assistant(self, completion: Completion) -> Request:
+        """This request with the model's answer at the end, its parts in the order they came."""
+        return self.message(Message.assistant(*completion.parts))
+
+    def tool_result(self, call_id: str, content: str | Sequence[ResultPart], *, is_error: bool = False) -> Request:
+        """This request with the result of one call at the end."""
+        return self.tool_results([ToolResult(call_id, content, is_error)])
+
+    def tool_results(self, results: Iterable[ToolResult]) -> Request:
+        """This request with the results of calls at the end, in the order given."""
+        return self.message(Message.tool(*results))

@@ -1,0 +1,1 @@
+"""The wire APIs: one package each, with ``encode``, ``decode``, ``table`` and ``server``."""

@@ -1,0 +1,132 @@
+"""What a wire API is to the exchange and the client: one object that knows its paths, its encoder
+and its decoder (00 section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from svir_core.limits import Limits
+from svir_core.think import Think
+
+if TYPE_CHECKING:
+    from svir_core.body import Body, Measurements
+    from svir_core.errors import SvirError
+    from svir_core.event import Events
+    from svir_core.http_message import Secret
+    from svir_core.request import Request
+    from svir_core.response import Completion, Partial
+
+Clock = Callable[[], float]
+
+
+class Mode(StrEnum):
+    """How a decoder takes what the protocol does not allow (00 section 2)."""
+
+    STRICT = "strict"
+    LENIENT = "lenient"
+
+
+@attrs.frozen
+class CodecOptions:
+    """How requests are encoded and answers decoded; the same for every API.
+
+    Attributes:
+        mode: strict refuses what the protocol does not allow; lenient forgives and records it.
+        think: how ``<think>`` tags in the text are read: "split", "keep", "inside", or a ``Think``.
+        limits: what one response may cost.
+        context_tokens: admission: the model's context, or ``None`` for no admission.
+        image_tokens: what one image counts at admission, or ``None`` for its encoded length.
+    """
+
+    mode: Mode = attrs.field(default=Mode.STRICT, converter=Mode)
+    think: Think | str = "split"
+    limits: Limits = attrs.field(factory=Limits)
+    context_tokens: int | None = None
+    image_tokens: int | None = None
+
+
+@attrs.frozen
+class Compat:
+    """What one server is known to refuse, as the encoder needs it.
+
+    Attributes:
+        omit: optional body fields to leave out ("reasoning_effort", "stream_options").
+        rename: body fields and roles under another name ({"max_tokens": "max_completion_tokens"}).
+    """
+
+    omit: frozenset[str] = frozenset()
+    rename: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Model:
+    """A model that a server lists: its id, and a name to show when the server gives one."""
+
+    id: str
+    name: str | None = None
+
+
+class Decoder(Protocol):
+    """Bytes in, events out; after an error or ``Completed`` it is done and never speaks again."""
+
+    @property
+    def done(self) -> bool: ...
+    @property
+    def error(self) -> SvirError | None: ...
+    @property
+    def completion(self) -> Completion | None: ...
+    @property
+    def partial(self) -> Partial: ...
+    @property
+    def bytes_seen(self) -> int: ...
+    @property
+    def events_seen(self) -> int: ...
+    @property
+    def output_seen(self) -> int: ...
+    def push(self, data: bytes | bytearray | memoryview) -> Events: ...
+    def finish(self) -> Events: ...
+    def result(self) -> Completion: ...
+
+
+class Api(Protocol):
+    """One wire API."""
+
+    @property
+    def name(self) -> str:
+        """The name of the package: ``openai_chat``."""
+        ...
+
+    def path(self, request: Request) -> str:
+        """The path below the base URL that takes ``request``: ``/v1/chat/completions``."""
+        ...
+
+    @property
+    def models_path(self) -> str:
+        """The path below the base URL that lists models: ``/v1/models``."""
+        ...
+
+    def key_headers(self, key: Secret) -> tuple[tuple[str, str], ...]:
+        """The headers that carry the key."""
+        ...
+
+    def optional_fields(self, request: Request) -> frozenset[str]:
+        """The optional body fields that ``request`` asks for and a lean retry leaves out."""
+        ...
+
+    def encode(
+        self, request: Request, options: CodecOptions, compat: Compat, measured: Measurements | None = None
+    ) -> Body:
+        """The body of ``request``; see the API's ``Encoder`` for what it raises."""
+        ...
+
+    def decoder(self, options: CodecOptions, clock: Clock) -> Decoder:
+        """A fresh decoder for one streamed answer."""
+        ...
+
+    def models(self, document: bytes) -> tuple[Model, ...]:
+        """The models of a listing, in server order; ``ProtocolError`` when it is no listing."""
+        ...

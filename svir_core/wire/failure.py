@@ -1,0 +1,109 @@
+"""Failures that a server reports as JSON: one sniffer for streams and error bodies of every wire API.
+
+Three rules hold for all of it. A failure is known by its shape, before any other rule of the
+protocol looks at the payload. The words are kept as the server sent them. Whether it is a context
+overflow is decided by the tables below and nowhere else.
+Source: 11-quirks section A, 10-chat-completions sections 7, 9 and 11.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import attrs
+
+from svir_core.errors import ContextOverflowError, ServerError, SvirError
+
+OVERFLOW_CODES: Final = frozenset({"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"})
+"""``error.code`` or ``error.type`` of an overflow (10 section 9). Seen on OpenAI and llama.cpp."""
+
+OVERFLOW_WORDS: Final = re.compile(r"context (?:length|size|window|budget)|compacted context", re.IGNORECASE)
+"""An overflow in words: LM Studio, mlx-vlm, vLLM (10 section 9). New wordings are added here."""
+
+CONTENT_FILTER_CODE: Final = "content_filter"
+"""``error.code`` of a prompt that a filter refused (10 section 11). Seen on Azure."""
+
+
+@attrs.frozen
+class Failure:
+    """What a server said went wrong. ``message`` is ``None`` when the shape has no words of its own:
+    the payload as sent then stands for it. ``param`` names the request field at fault, where given."""
+
+    message: str | None = None
+    code: str | None = None
+    type: str | None = None
+    param: str | None = None
+
+    @property
+    def overflow(self) -> bool:
+        """Whether this is a context overflow, by code, type or words."""
+        return (
+            self.code in OVERFLOW_CODES
+            or self.type in OVERFLOW_CODES
+            or (self.message is not None and OVERFLOW_WORDS.search(self.message) is not None)
+        )
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _detail(value: Any) -> str | None:
+    """FastAPI's ``detail``: a string, or a list whose first entry has ``msg``."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return _string(value[0].get("msg"))
+    return _string(value)
+
+
+def _of_object(error: dict[str, Any], message: str | None = None) -> Failure:
+    return Failure(
+        _string(error.get("message")) or message,
+        _string(error.get("code")),
+        _string(error.get("type")),
+        _string(error.get("param")),
+    )
+
+
+def describe(document: dict[str, Any]) -> Failure:
+    """What ``document``, known to be a failure, says: ``error.message``, ``error`` when a string, a
+    top-level ``message``, ``detail`` (a string, or the first entry's ``msg``), ``base_resp.status_msg``."""
+    error = document.get("error")
+    if isinstance(error, dict) and error:
+        return _of_object(error, _string(document.get("message")))
+    if isinstance(error, str) and error:
+        return Failure(
+            error, _string(document.get("code")), _string(document.get("type")), _string(document.get("param"))
+        )
+    base = document.get("base_resp")
+    status_message = _string(base.get("status_msg")) if isinstance(base, dict) else None
+    return _of_object(document, _detail(document.get("detail")) or status_message)
+
+
+def sniff(document: dict[str, Any]) -> Failure | None:
+    """The failure that ``document`` is, in any of the shapes of 11 A; ``None`` when it is none."""
+    if document.get("error"):
+        return describe(document)
+    if document.get("object") == "error" and "message" in document:
+        return describe(document)
+    choices = document.get("choices")
+    if choices:
+        first = choices[0] if isinstance(choices, list) else None
+        if isinstance(first, dict):
+            if first.get("error"):
+                return describe({**document, "error": first["error"]})
+            if first.get("finish_reason") == "error":
+                return describe(document)
+    elif document.get("detail"):
+        return describe(document)
+    base = document.get("base_resp")
+    if isinstance(base, dict) and base.get("status_code"):
+        return describe(document)
+    return None
+
+
+def stream_error(failure: Failure, payload: str) -> type[SvirError]:
+    """The class of the error that ``failure`` raises inside a stream: ``ContextOverflowError`` or
+    ``ServerError``. A failure without words of its own is judged by ``payload``, as it was sent."""
+    overflow = failure.overflow or (failure.message is None and OVERFLOW_WORDS.search(payload) is not None)
+    return ContextOverflowError if overflow else ServerError
