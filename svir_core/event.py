@@ -7,7 +7,7 @@ Per-token events are slotted but not frozen: a frozen attrs object costs twice a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar, overload
+from typing import overload
 
 import attrs
 

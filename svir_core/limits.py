@@ -32,11 +32,10 @@ JSON_DEPTH = 256
 """How deep a payload may nest where the slow JSON reader is needed; orjson's own bound is 1,024."""
 
 
-def _positive(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        from svir_core.errors import ConfigError  # errors needs this module's constants
+def _positive(instance: object, attribute: attrs.Attribute[int], value: int) -> None:
+    from svir_core.check import at_least  # errors, which check needs, needs this module's constants
 
-        raise ConfigError(f"Limits.{attribute.name} must be a positive integer")
+    at_least(1)(instance, attribute, value)
 
 
 @attrs.frozen

@@ -8,17 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from enum import StrEnum
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import orjson
 
+from svir_core.check import choice, instance_of
 from svir_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing import Self
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class Role(StrEnum):
@@ -33,25 +36,32 @@ class Role(StrEnum):
 # --- sources -------------------------------------------------------------------------------------
 
 
+def _path(value: str | os.PathLike[str]) -> str:
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else value
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise ConfigError("PathSource.path must be a path as str or os.PathLike[str], not empty, without NUL")
+    return path
+
+
 @attrs.frozen
 class PathSource:
     """A file on disk. Core never opens it: ``svir_client.files`` measures and reads it."""
 
-    path: str = attrs.field(converter=os.fspath)
+    path: str = attrs.field(converter=_path)
 
 
 @attrs.frozen
 class BytesSource:
     """Bytes in memory (withheld in ``repr``)."""
 
-    data: bytes = attrs.field(repr=False)
+    data: bytes = attrs.field(repr=False, validator=instance_of(bytes))
 
 
 @attrs.frozen
 class UrlSource:
     """A URL that the server fetches itself, where the API takes one (withheld in ``repr``)."""
 
-    url: str = attrs.field(repr=False)
+    url: str = attrs.field(repr=False, validator=instance_of(str))
 
 
 Source = PathSource | BytesSource | UrlSource
@@ -84,6 +94,12 @@ def _media_type_of(path: str) -> str | None:
     return MEDIA_TYPES.get(os.path.splitext(path)[1].lower())
 
 
+def _items(values: Iterable[Item], where: str) -> tuple[Item, ...]:
+    if not isinstance(values, Iterable):
+        raise ConfigError(f"{where} is a {type(values).__name__}, which cannot be iterated")
+    return tuple(values)
+
+
 # --- parts ---------------------------------------------------------------------------------------
 
 
@@ -91,15 +107,15 @@ def _media_type_of(path: str) -> str | None:
 class Text:
     """Plain text; a lone surrogate in it becomes U+FFFD when it is sent (11 section D)."""
 
-    text: str
+    text: str = attrs.field(validator=instance_of(str))
 
 
 @attrs.frozen
 class Image:
     """An image. Without a media type, encoding it raises ``AttachmentError`` (a URL needs none)."""
 
-    source: Source
-    media_type: str | None = None
+    source: Source = attrs.field(validator=instance_of(PathSource, BytesSource, UrlSource))
+    media_type: str | None = attrs.field(default=None, validator=instance_of(str, NoneType))
 
     @classmethod
     def path(cls, path: str | os.PathLike[str], media_type: str | None = None) -> Self:
@@ -126,9 +142,9 @@ class TextFile:
     it is then only verified while the body is produced, and a disagreement is ``AttachmentError``.
     """
 
-    source: Source
-    name: str
-    escaped_length: int | None = None
+    source: Source = attrs.field(validator=instance_of(PathSource, BytesSource, UrlSource))
+    name: str = attrs.field(validator=instance_of(str))
+    escaped_length: int | None = attrs.field(default=None, validator=instance_of(int, NoneType))
 
     @classmethod
     def path(cls, path: str | os.PathLike[str], name: str | None = None) -> Self:
@@ -146,9 +162,9 @@ class TextFile:
 class Media:
     """Audio, a PDF, or another binary attachment, where the API takes one."""
 
-    source: Source
-    media_type: str | None = None
-    name: str | None = None
+    source: Source = attrs.field(validator=instance_of(PathSource, BytesSource, UrlSource))
+    media_type: str | None = attrs.field(default=None, validator=instance_of(str, NoneType))
+    name: str | None = attrs.field(default=None, validator=instance_of(str, NoneType))
 
     @classmethod
     def path(cls, path: str | os.PathLike[str], media_type: str | None = None, name: str | None = None) -> Self:
@@ -183,9 +199,9 @@ class Reasoning:
     """What the model thought. ``source`` names where it came from: ``reasoning_content``,
     ``reasoning`` or ``think`` on Chat Completions (10 section 5)."""
 
-    source: str
-    text: str
-    opaque: Opaque | None = None
+    source: str = attrs.field(validator=instance_of(str))
+    text: str = attrs.field(validator=instance_of(str))
+    opaque: Opaque | None = attrs.field(default=None, validator=instance_of(Opaque, NoneType))
 
 
 @attrs.frozen
@@ -199,12 +215,12 @@ class ToolCall:
             a call must not be run.
     """
 
-    id: str
-    name: str
-    arguments: str
-    complete: bool = True
-    synthetic_id: bool = False
-    opaque: Opaque | None = None
+    id: str = attrs.field(validator=instance_of(str))
+    name: str = attrs.field(validator=instance_of(str))
+    arguments: str = attrs.field(validator=instance_of(str))
+    complete: bool = attrs.field(default=True, validator=instance_of(bool))
+    synthetic_id: bool = attrs.field(default=False, validator=instance_of(bool))
+    opaque: Opaque | None = attrs.field(default=None, validator=instance_of(Opaque, NoneType))
 
     def parse(self, into: type[T]) -> T:
         """The arguments as a ``T`` (attrs, dataclass, TypedDict, NamedTuple, msgspec, pydantic, dict).
@@ -219,19 +235,33 @@ class ToolCall:
         )
 
 
+ResultPart = Text | Image | TextFile | Media
+
+
+def _result(value: str | Iterable[ResultPart]) -> str | tuple[ResultPart, ...]:
+    if isinstance(value, str):
+        return value
+    parts = _items(value, "ToolResult.content")
+    for number, part in enumerate(parts):
+        if not isinstance(part, ResultPart):
+            raise ConfigError(f"ToolResult.content[{number}] is a {type(part).__name__}, not a part of a result")
+    return parts
+
+
 @attrs.frozen
 class ToolResult:
     """What a call gave: a string, or parts where the API takes them."""
 
-    call_id: str
-    content: str | tuple[ResultPart, ...] = attrs.field(
-        converter=lambda value: value if isinstance(value, str) else tuple(value)
-    )
-    is_error: bool = False
+    call_id: str = attrs.field(validator=instance_of(str))
+    content: str | tuple[ResultPart, ...] = attrs.field(converter=_result)
+    is_error: bool = attrs.field(default=False, validator=instance_of(bool))
 
 
-ResultPart = Text | Image | TextFile | Media
 Part = Text | Image | TextFile | Media | Reasoning | ToolCall | ToolResult | Opaque
+
+
+def _role(value: Role | str) -> Role:
+    return choice(Role, value, "Message.role")
 
 
 def _part(value: Part | str) -> Part:
@@ -241,7 +271,7 @@ def _part(value: Part | str) -> Part:
 def _parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
     if isinstance(values, str):
         return (Text(values),)
-    parts = tuple(_part(value) for value in values)
+    parts = tuple(_part(value) for value in _items(values, "Message.parts"))
     for number, part in enumerate(parts):
         if not isinstance(part, Part):
             raise ConfigError(f"Message part {number} is a {type(part).__name__}, not a part")
@@ -252,7 +282,7 @@ def _parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
 class Message:
     """One turn: a role and its parts in order; a plain string stands for one ``Text``."""
 
-    role: Role = attrs.field(converter=Role)
+    role: Role = attrs.field(converter=_role)
     parts: tuple[Part, ...] = attrs.field(converter=_parts)
 
     @classmethod

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
+from svir_core.check import choice, finite, instance_of
 from svir_core.errors import ConfigError
 from svir_core.message import Message, Part, ResultPart, ToolResult
 
@@ -28,14 +30,18 @@ class Effort(StrEnum):
     XHIGH = "xhigh"
 
 
+def _no_arguments() -> dict[str, Any]:
+    return {"type": "object", "properties": {}}
+
+
 @attrs.frozen
 class Tool:
     """A function the model may call: its name, what it does, and a JSON Schema of its arguments."""
 
-    name: str
-    description: str = ""
-    schema: Mapping[str, Any] = attrs.field(factory=lambda: {"type": "object", "properties": {}})
-    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    name: str = attrs.field(validator=instance_of(str))
+    description: str = attrs.field(default="", validator=instance_of(str))
+    schema: Mapping[str, Any] = attrs.field(factory=_no_arguments, validator=instance_of(Mapping))
+    extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], kw_only=True, validator=instance_of(Mapping))
 
 
 @runtime_checkable
@@ -56,6 +62,10 @@ class ToolMode(StrEnum):
     NAMED = "named"
 
 
+def _tool_mode(value: ToolMode | str) -> ToolMode:
+    return choice(ToolMode, value, "ToolChoice.mode")
+
+
 @attrs.frozen
 class ToolChoice:
     """``ToolChoice.AUTO``, ``.NONE``, ``.REQUIRED``, or ``ToolChoice.tool(name)``."""
@@ -64,8 +74,12 @@ class ToolChoice:
     NONE: ClassVar[ToolChoice]
     REQUIRED: ClassVar[ToolChoice]
 
-    mode: ToolMode = attrs.field(converter=ToolMode)
-    name: str | None = None
+    mode: ToolMode = attrs.field(converter=_tool_mode)
+    name: str | None = attrs.field(default=None, validator=instance_of(str, NoneType))
+
+    def __attrs_post_init__(self) -> None:
+        if (self.mode is ToolMode.NAMED) != (self.name is not None):
+            raise ConfigError("ToolChoice has a name when its mode is 'named', and only then")
 
     @classmethod
     def tool(cls, name: str) -> Self:
@@ -82,9 +96,9 @@ ToolChoice.REQUIRED = ToolChoice(ToolMode.REQUIRED)
 class Schema:
     """The answer must be JSON that fits ``schema`` (a JSON Schema)."""
 
-    name: str
-    schema: Mapping[str, Any]
-    strict: bool = False
+    name: str = attrs.field(validator=instance_of(str))
+    schema: Mapping[str, Any] = attrs.field(validator=instance_of(Mapping))
+    strict: bool = attrs.field(default=False, validator=instance_of(bool))
 
 
 class ResponseFormat(StrEnum):
@@ -95,7 +109,10 @@ class ResponseFormat(StrEnum):
 
 
 def _tools(value: Iterable[Tool] | Toolbox) -> tuple[Tool, ...]:
-    tools = tuple(value.tools() if isinstance(value, Toolbox) else value)
+    offered = value.tools() if isinstance(value, Toolbox) else value
+    if not isinstance(offered, Iterable):
+        raise ConfigError("Request.tools is a sequence of Tool, or a Toolbox")
+    tools = tuple(offered)
     for number, tool in enumerate(tools):
         if not isinstance(tool, Tool):
             raise ConfigError(f"Request.tools[{number}] is a {type(tool).__name__}, not a Tool")
@@ -110,11 +127,30 @@ def _tool_choice(value: ToolChoice | str) -> ToolChoice:
     raise ConfigError("Request.tool_choice is a ToolChoice, or one of 'auto', 'none', 'required'")
 
 
+def _response_format(value: ResponseFormat | Schema | str) -> ResponseFormat | Schema:
+    return value if isinstance(value, Schema) else choice(ResponseFormat, value, "Request.response_format")
+
+
+def _effort(value: Effort | str | None) -> Effort | None:
+    return None if value is None else choice(Effort, value, "Request.effort")
+
+
 def _stop(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+    words = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(word, str) for word in words):
+        raise ConfigError("Request.stop is a string or a sequence of strings")
+    return words
+
+
+def _extra(value: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ConfigError("Request.extra is a mapping with strings as keys")
+    return dict(value)
 
 
 def _messages(value: Iterable[Message]) -> tuple[Message, ...]:
+    if not isinstance(value, Iterable):
+        raise ConfigError("Request.messages is a sequence of Message")
     messages = tuple(value)
     for number, message in enumerate(messages):
         if not isinstance(message, Message):
@@ -143,24 +179,26 @@ class Request:
         extra: further top-level fields of the body; may not name one that the codec owns.
     """
 
-    model: str
-    system: str | None = attrs.field(default=None, kw_only=True)
+    model: str = attrs.field(validator=instance_of(str))
+    system: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     messages: tuple[Message, ...] = attrs.field(default=(), kw_only=True, converter=_messages)
     tools: tuple[Tool, ...] = attrs.field(default=(), kw_only=True, converter=_tools)
     tool_choice: ToolChoice = attrs.field(default=ToolChoice.AUTO, kw_only=True, converter=_tool_choice)
-    response_format: ResponseFormat | Schema = attrs.field(default=ResponseFormat.TEXT, kw_only=True)
-    effort: Effort | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(Effort))
-    max_tokens: int | None = attrs.field(default=None, kw_only=True)
-    temperature: float | None = attrs.field(default=None, kw_only=True)
-    top_p: float | None = attrs.field(default=None, kw_only=True)
+    response_format: ResponseFormat | Schema = attrs.field(
+        default=ResponseFormat.TEXT, kw_only=True, converter=_response_format
+    )
+    effort: Effort | None = attrs.field(default=None, kw_only=True, converter=_effort)
+    max_tokens: int | None = attrs.field(default=None, kw_only=True, validator=instance_of(int, NoneType))
+    temperature: float | None = attrs.field(default=None, kw_only=True, validator=finite)
+    top_p: float | None = attrs.field(default=None, kw_only=True, validator=finite)
     stop: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=_stop)
-    seed: int | None = attrs.field(default=None, kw_only=True)
-    include_usage: bool | None = attrs.field(default=None, kw_only=True)
-    send_reasoning: bool = attrs.field(default=False, kw_only=True)
-    extra: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, converter=dict)
+    seed: int | None = attrs.field(default=None, kw_only=True, validator=instance_of(int, NoneType))
+    include_usage: bool | None = attrs.field(default=None, kw_only=True, validator=instance_of(bool, NoneType))
+    send_reasoning: bool = attrs.field(default=False, kw_only=True, validator=instance_of(bool))
+    extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any], kw_only=True, converter=_extra)
 
     def replace(self, **settings: Any) -> Request:
-        """This request with other settings; an unknown name is a ``ConfigError``."""
+        """The same request with other settings; an unknown name is a ``ConfigError``."""
         try:
             return attrs.evolve(self, **settings)
         except TypeError:
@@ -171,21 +209,21 @@ class Request:
         raise ConfigError(f"Request has no setting named {unknown}")
 
     def message(self, *messages: Message) -> Request:
-        """This request with further messages at the end."""
+        """The same request with further messages at the end."""
         return attrs.evolve(self, messages=(*self.messages, *messages))
 
     def user(self, *parts: Part | str) -> Request:
-        """This request with a message of the user at the end."""
+        """The same request with a message of the user at the end."""
         return self.message(Message.user(*parts))
 
     def assistant(self, completion: Completion) -> Request:
-        """This request with the model's answer at the end, its parts in the order they came."""
+        """The same request with the model's answer at the end, its parts in the order they came."""
         return self.message(Message.assistant(*completion.parts))
 
     def tool_result(self, call_id: str, content: str | Sequence[ResultPart], *, is_error: bool = False) -> Request:
-        """This request with the result of one call at the end."""
+        """The same request with the result of one call at the end."""
         return self.tool_results([ToolResult(call_id, content, is_error)])
 
     def tool_results(self, results: Iterable[ToolResult]) -> Request:
-        """This request with the results of calls at the end, in the order given."""
+        """The same request with the results of calls at the end, in the order given."""
         return self.message(Message.tool(*results))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import attrs
 
+from svir_core.check import choice
 from svir_core.errors import ProtocolError
 from svir_core.message import Part, Reasoning, Text, ToolCall
 
@@ -80,11 +81,15 @@ class AnomalyCode(StrEnum):
     LONE_SURROGATE = "lone_surrogate"
 
 
+def _code(value: AnomalyCode | str) -> AnomalyCode:
+    return choice(AnomalyCode, value, "Anomaly.code")
+
+
 @attrs.frozen
 class Anomaly:
     """One thing a lenient decoder forgave: what, at which byte of the body, and up to 80 bytes of it."""
 
-    code: AnomalyCode = attrs.field(converter=AnomalyCode)
+    code: AnomalyCode = attrs.field(converter=_code)
     offset: int
     excerpt: bytes = attrs.field(repr=False)
 
@@ -123,6 +128,14 @@ class Partial:
         return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
 
 
+def _finish(value: FinishReason | str) -> FinishReason:
+    return choice(FinishReason, value, "Completion.finish")
+
+
+def _parts(values: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(values)
+
+
 @attrs.frozen
 class Completion:
     """A finished answer. ``parts``, in the order they came, is the data; the rest is derived from it.
@@ -139,8 +152,8 @@ class Completion:
         extra: what the server said beyond the protocol, when the decoder was asked to keep it.
     """
 
-    finish: FinishReason = attrs.field(converter=FinishReason)
-    parts: tuple[Part, ...] = attrs.field(default=(), converter=tuple[Part, ...])
+    finish: FinishReason = attrs.field(converter=_finish)
+    parts: tuple[Part, ...] = attrs.field(default=(), converter=_parts)
     usage: Usage | None = None
     timing: Timing | None = attrs.field(default=None, eq=False)
     model: str | None = None
@@ -148,7 +161,7 @@ class Completion:
     anomalies: tuple[Anomaly, ...] = ()
     anomaly_count: int = 0
     raw_finish: str | None = None
-    extra: Mapping[str, Any] = attrs.field(factory=dict)
+    extra: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
+from svir_core.check import at_least, choice, instance_of
 from svir_core.limits import Limits
 from svir_core.think import Think
 
@@ -30,6 +31,10 @@ class Mode(StrEnum):
     LENIENT = "lenient"
 
 
+def _mode(value: Mode | str) -> Mode:
+    return choice(Mode, value, "mode")
+
+
 @attrs.frozen
 class CodecOptions:
     """How requests are encoded and answers decoded; the same for every API.
@@ -42,11 +47,11 @@ class CodecOptions:
         image_tokens: what one image counts at admission, or ``None`` for its encoded length.
     """
 
-    mode: Mode = attrs.field(default=Mode.STRICT, converter=Mode)
+    mode: Mode = attrs.field(default=Mode.STRICT, converter=_mode)
     think: Think | str = "split"
-    limits: Limits = attrs.field(factory=Limits)
-    context_tokens: int | None = None
-    image_tokens: int | None = None
+    limits: Limits = attrs.field(factory=Limits, validator=instance_of(Limits))
+    context_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(1)))
+    image_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(0)))
 
 
 @attrs.frozen
@@ -59,7 +64,7 @@ class Compat:
     """
 
     omit: frozenset[str] = frozenset()
-    rename: Mapping[str, str] = attrs.field(factory=dict)
+    rename: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
 @attrs.frozen
@@ -74,22 +79,51 @@ class Decoder(Protocol):
     """Bytes in, events out; after an error or ``Completed`` it is done and never speaks again."""
 
     @property
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether the answer, or its failure, has been told."""
+        ...
+
     @property
-    def error(self) -> SvirError | None: ...
+    def error(self) -> SvirError | None:
+        """The error this decoder ended with, if it did."""
+        ...
+
     @property
-    def completion(self) -> Completion | None: ...
+    def completion(self) -> Completion | None:
+        """The whole answer, once ``Completed`` was told."""
+        ...
+
     @property
-    def partial(self) -> Partial: ...
+    def partial(self) -> Partial:
+        """What has been delivered so far."""
+        ...
+
     @property
-    def bytes_seen(self) -> int: ...
+    def bytes_seen(self) -> int:
+        """Bytes pushed so far."""
+        ...
+
     @property
-    def events_seen(self) -> int: ...
+    def events_seen(self) -> int:
+        """Server-sent events seen so far, comments and heartbeats included."""
+        ...
+
     @property
-    def output_seen(self) -> int: ...
-    def push(self, data: bytes | bytearray | memoryview) -> Events: ...
-    def finish(self) -> Events: ...
-    def result(self) -> Completion: ...
+    def output_seen(self) -> int:
+        """Visible deltas delivered so far."""
+        ...
+
+    def push(self, data: bytes | bytearray | memoryview) -> Events:
+        """The events that ``data`` completes."""
+        ...
+
+    def finish(self) -> Events:
+        """The input ended: the last events, or why there is no answer."""
+        ...
+
+    def result(self) -> Completion:
+        """The completion; raises the error when there is one."""
+        ...
 
 
 class Api(Protocol):

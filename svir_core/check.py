@@ -1,0 +1,61 @@
+"""Checks of what a caller hands in: each failure is a ``ConfigError`` that names the field, never its value.
+
+attrs' own validators put the value into the message, and an enum's own ``ValueError`` is no ``SvirError``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+import attrs
+
+from svir_core.errors import ConfigError
+
+E = TypeVar("E", bound=Enum)
+Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
+def choice(kind: type[E], value: E | str, where: str) -> E:
+    """``value`` as a member of ``kind``; ``ConfigError`` that lists the members when it is none."""
+    try:
+        return kind(value)
+    except ValueError:
+        names = ", ".join(repr(member.value) for member in kind)
+    raise ConfigError(f"{where} is one of {names}")
+
+
+def instance_of(*kinds: type) -> Validator:
+    """An attrs validator: the value is one of ``kinds``. A bool passes for an int only where bool is named."""
+
+    def validate(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+            return
+        wanted = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise ConfigError(f"{type(instance).__name__}.{attribute.name} must be {wanted}, not {type(value).__name__}")
+
+    return validate
+
+
+def finite(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """An attrs validator: ``None`` or a finite number; JSON has no spelling for the others."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(
+            f"{type(instance).__name__}.{attribute.name} must be a number or None, not {type(value).__name__}"
+        )
+    if not math.isfinite(value):
+        raise ConfigError(f"{type(instance).__name__}.{attribute.name} must be finite")
+
+
+def at_least(minimum: int) -> Validator:
+    """An attrs validator: an integer of ``minimum`` or more; a bool is none."""
+
+    def validate(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+            raise ConfigError(f"{type(instance).__name__}.{attribute.name} must be an integer of {minimum} or more")
+
+    return validate
