@@ -1,0 +1,278 @@
+"""HTTP as data: an endpoint, a request to send, the head of a response; nothing here is sent.
+
+Values that could give a caller away (keys, header values, hosts, paths) never appear in a ``repr``.
+Source: 10-chat-completions section 11, 00-architecture section 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NoReturn, cast
+
+import attrs
+
+from svir_core.errors import ConfigError
+from svir_core.url import Url
+from svir_core.version import VERSION
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from svir_core.body import Body
+
+Headers = tuple[tuple[str, str], ...]
+HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
+
+OWNED_HEADERS: Final = frozenset(
+    {"authorization", "content-type", "content-length", "accept", "host", "transfer-encoding", "connection"}
+)
+"""Headers that svir sets; a caller's are a ``ConfigError`` (10 section 11)."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_KEY = re.compile(r"[\x21-\x7e]+")
+
+
+class Secret:
+    """A key. Only :meth:`reveal` shows it; ``str``, ``repr`` and ``format`` withhold it.
+
+    It compares and hashes by value and can be copied. It refuses to be pickled, and JSON writers do
+    not know it: a key is to be read anew where it is needed. Raises ``ConfigError`` when the value
+    is not a string, is empty, or has a space, a line end or anything else that is not visible ASCII.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise ConfigError(f"a key must be str, not {type(value).__name__}")
+        if not _KEY.fullmatch(value):
+            raise ConfigError("a key must be visible ASCII, without spaces or line ends, and not empty")
+        self._value = value
+
+    def reveal(self) -> str:
+        """The key itself."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(<withheld>)"
+
+    def __str__(self) -> str:
+        return "<withheld>"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __eq__(self, other: object) -> bool:
+        return self._value == other._value if isinstance(other, Secret) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise ConfigError("a Secret is not pickled: read the key again where it is needed")
+
+
+def _pair(pair: object) -> tuple[object, object]:
+    if isinstance(pair, tuple | list):
+        items = cast(Sequence[object], pair)
+        if len(items) == 2:
+            return items[0], items[1]
+    raise ConfigError("headers are a mapping, or pairs of a name and a value")
+
+
+def caller_headers(headers: HeadersLike) -> Headers:
+    """A caller's headers, checked: lower-case names in the order given, values without outer blanks.
+
+    Raises ``ConfigError``, which may show the name but never the value, for: a name that is no
+    token, that svir owns (:data:`OWNED_HEADERS`), or that is given twice (in whatever letter case);
+    a value that is no ``str``, or has a line end, another control character, or anything not ASCII.
+    """
+    pairs: object = headers.items() if isinstance(headers, Mapping) else headers
+    if not isinstance(pairs, Iterable):
+        raise ConfigError("headers are a mapping, or pairs of a name and a value")
+    checked: dict[str, str] = {}
+    for pair in cast(Iterable[object], pairs):
+        name, value = _pair(pair)
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            raise ConfigError("a header's name is not a token of ASCII letters, digits and !#$%&'*+-.^_`|~")
+        lower = name.lower()
+        if lower in OWNED_HEADERS:
+            raise ConfigError(f"the header {lower!r} is set by svir and cannot be replaced")
+        if lower in checked:
+            raise ConfigError(f"the header {lower!r} is given twice")
+        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+            raise ConfigError(
+                f"the value of header {lower!r} must be str: ASCII, without line ends or control characters"
+            )
+        checked[lower] = value.strip(" \t")
+    return tuple(checked.items())
+
+
+def _withheld(headers: Headers) -> str:
+    return "{" + ", ".join(f"{name}: <withheld>" for name, _ in headers) + "}"
+
+
+@attrs.frozen
+class HttpRequest:
+    """One request, whole: what a transport needs and nothing else.
+
+    Attributes:
+        method: ``POST`` or ``GET``.
+        scheme, host, port: where to connect; the host without brackets.
+        target: path and query, as they stand in the request line.
+        headers: all of them, ``host`` and ``content-length`` included; names in lower case, each once.
+        body: what to send, exactly ``content-length`` bytes, or ``None``; it can be produced again.
+    """
+
+    method: str
+    scheme: str
+    host: str = attrs.field(repr=False)
+    port: int = attrs.field(repr=False)
+    target: str = attrs.field(repr=False)
+    headers: Headers = attrs.field(repr=_withheld)
+    body: Body | None = attrs.field(default=None, repr=False)
+
+    def get(self, name: str) -> str | None:
+        """The value of a header, its name in any case; ``None`` when it is not there."""
+        return dict(self.headers).get(name.lower())
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else bytes(value).decode("latin-1")
+
+
+def _received(headers: Iterable[tuple[str | bytes, str | bytes]]) -> Headers:
+    return tuple((_text(name).lower(), _text(value).strip(" \t")) for name, value in headers)
+
+
+@attrs.frozen
+class ResponseHead:
+    """Status and headers of a response; names in lower case, values as Latin-1 text, order kept."""
+
+    status: int
+    headers: Headers = attrs.field(default=(), converter=_received, repr=_withheld)
+
+    def get(self, name: str) -> str | None:
+        """The value of a header, its name in any case; repeated ones joined by ``, ``; ``None`` without one."""
+        wanted = name.lower()
+        values = [value for known, value in self.headers if known == wanted]
+        return ", ".join(values) if values else None
+
+
+@attrs.frozen(repr=False)
+class Endpoint:
+    """Where a server is, and what goes with every request to it. Made by :meth:`parse`; shows nothing.
+
+    Attributes:
+        base: the base URL without ``/v1``, or ``None`` when only ``override`` was given.
+        override: the URL that takes requests, in place of one derived from ``base``.
+        key: the API key, or ``None``.
+        headers: the caller's headers, checked.
+    """
+
+    base: Url | None
+    override: Url | None = None
+    key: Secret | None = None
+    headers: Headers = ()
+
+    @classmethod
+    def parse(
+        cls,
+        base_url: str | None,
+        *,
+        api_key: Secret | str | None = None,
+        headers: HeadersLike = (),
+        allow_http: bool = False,
+        url: str | None = None,
+    ) -> Self:
+        """Read an endpoint; every fault is a ``ConfigError`` that shows neither URL nor value.
+
+        ``url`` replaces the derived URL of requests as a whole, query included. The model listing
+        always comes from ``base_url``: without one there is no listing (:meth:`at_base` raises).
+        """
+        if base_url is None and url is None:
+            raise ConfigError("an endpoint needs a base URL, or the whole URL")
+        return cls(
+            None if base_url is None else Url.parse(base_url, allow_http=allow_http).as_base(),
+            None if url is None else Url.parse(url, what="the endpoint URL", allow_http=allow_http, query=True),
+            api_key if api_key is None or isinstance(api_key, Secret) else Secret(api_key),
+            caller_headers(headers),
+        )
+
+    @property
+    def url(self) -> Url:
+        """The URL that says where requests go: ``override``, else ``base``."""
+        url = self.override or self.base
+        if url is None:
+            raise ConfigError("an endpoint needs a base URL, or the whole URL")
+        return url
+
+    @property
+    def scheme(self) -> str:
+        """``http`` or ``https``."""
+        return self.url.scheme
+
+    @property
+    def host(self) -> str:
+        """The host requests go to, without brackets."""
+        return self.url.host
+
+    @property
+    def port(self) -> int:
+        """The port requests go to."""
+        return self.url.port
+
+    @property
+    def base_path(self) -> str:
+        """The path above ``/v1``: ``""``, or it begins with ``/`` and does not end with one."""
+        return "" if self.base is None else self.base.path
+
+    def for_requests(self, path: str) -> Url:
+        """The URL that takes requests: ``override``, else ``path`` below the base."""
+        return self.override or self.at_base(path)
+
+    def at_base(self, path: str) -> Url:
+        """The URL of ``path`` below the base; ``ConfigError`` when the endpoint has no base URL."""
+        if self.base is None:
+            raise ConfigError("no base URL was given beside the endpoint URL, so there is no model listing")
+        return self.base.below(path)
+
+    def request(
+        self,
+        method: str,
+        url: Url,
+        accept: str,
+        *,
+        key_headers: Headers = (),
+        headers: Headers = (),
+        body: Body | None = None,
+    ) -> HttpRequest:
+        """The request for ``url``: svir's headers, the key's, the endpoint's, then ``headers`` of this call.
+
+        ``headers`` are checked ones (:func:`caller_headers`). A later header replaces an earlier one
+        of its name, except that nothing replaces the key.
+        """
+        fields = {
+            "host": url.authority,
+            "user-agent": f"svir/{VERSION}",
+            "accept": accept,
+            "accept-encoding": "identity",
+        }
+        if body is not None:
+            fields["content-type"] = "application/json"
+            fields["content-length"] = str(body.length)
+        fields.update(self.headers)
+        fields.update(headers)
+        fields.update(key_headers)
+        return HttpRequest(method, url.scheme, url.host, url.port, url.target, tuple(fields.items()), body)
+
+    def __repr__(self) -> str:
+        return f"Endpoint(key={self.key!r}, headers={_withheld(self.headers)})"
