@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import anyio
+import anyio.abc
+import pytest
+
+from svir_client.testing import End, Framing, Gate, Reply, ScriptedServer
+
+pytestmark = pytest.mark.anyio
+
+REQUEST = b'POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n{"a":1}'
+
+
+async def connect(server: ScriptedServer) -> anyio.abc.SocketStream:
+    return await anyio.connect_tcp("127.0.0.1", server.port)
+
+
+async def read_all(stream: anyio.abc.SocketStream) -> bytes:
+    data = b""
+    try:
+        while True:
+            data += await stream.receive()
+    except anyio.EndOfStream:
+        return data
+
+
+async def test_replies_come_in_order_and_requests_are_recorded() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer(Reply.stream(b"one"), Reply.document({"n": 2}, status=404)) as server:
+            for expected in (b"one", b'{"n": 2}'):
+                async with await connect(server) as stream:
+                    await stream.send(REQUEST)
+                    assert (await read_all(stream)).endswith(b"\r\n\r\n" + expected)
+            first, second = server.requests
+            assert (first.method, first.target, first.header("HOST"), first.json()) == ("POST", "/v1/x", "a", {"a": 1})
+            assert first.complete
+            assert (first.connection, second.connection) == (0, 1)
+            assert first.header("nothing") is None
+            assert first.header_values("content-length") == ("7",)
+            assert server.unasked == 0
+            assert server.unscripted == 0
+            await server.wait_closed()
+
+
+async def test_a_request_beyond_the_script_gets_500_and_is_counted() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer() as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            assert (await read_all(stream)).startswith(b"HTTP/1.1 500 ")
+            assert server.unscripted == 1
+
+
+async def test_a_framed_reply_keeps_the_connection() -> None:
+    with anyio.fail_after(5):
+        replies = (
+            Reply.stream(b"ab", b"c", framing=Framing.LENGTH),
+            Reply.stream(b"ab", b"c", framing=Framing.CHUNKED),
+            Reply(204),
+        )
+        async with ScriptedServer(*replies) as server, await connect(server) as stream:
+            await stream.send(REQUEST + REQUEST + REQUEST)
+            data = await read_all(stream)
+            assert b"content-length: 3\r\n\r\nabcHTTP/1.1" in data
+            assert b"chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\nHTTP/1.1 204 No Content" in data
+            assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("framing", "tail"), [(Framing.CLOSE, b"\r\n\r\nab"), (Framing.CHUNKED, b"2\r\nab\r\n"), (Framing.LENGTH, b"ab")]
+)
+async def test_a_cut_reply_never_ends_its_body(framing: Framing, tail: bytes) -> None:
+    with anyio.fail_after(5):
+        reply = Reply.stream(b"abc", framing=framing, cut=2)
+        async with ScriptedServer(reply) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            assert (await read_all(stream)).endswith(tail)
+
+
+async def test_a_stalled_reply_sees_the_client_close() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer(Reply.stream(b"ab", end=End.STALL), Reply.silence()) as server:
+            for number in range(2):
+                stream = await connect(server)
+                await stream.send(REQUEST)
+                await server.wait_requests(number + 1)
+                assert not server.connections[number].closed.is_set()
+                await stream.aclose()
+                await server.wait_closed()
+
+
+async def test_a_reset_is_a_reset() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer(Reply.stream(b"ab", end=End.RESET)) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            with pytest.raises(anyio.BrokenResourceError):
+                await read_all(stream)
+
+
+async def test_a_gate_holds_the_rest_until_it_is_opened() -> None:
+    with anyio.fail_after(5):
+        gate = Gate()
+        async with ScriptedServer(Reply.stream(b"ab", gate, b"cd")) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            data = b""
+            while not data.endswith(b"ab"):
+                data += await stream.receive()
+            await gate.reached()
+            gate.open()
+            assert await read_all(stream) == b"cd"
+
+
+async def test_a_client_that_leaves_at_a_gate_is_seen() -> None:
+    with anyio.fail_after(5):
+        gate = Gate()
+        async with ScriptedServer(Reply.stream(b"ab", gate, b"cd")) as server:
+            async with await connect(server) as stream:
+                await stream.send(REQUEST)
+                await gate.reached()
+            await server.wait_closed()
+
+
+async def test_an_early_answer_does_not_wait_for_the_body() -> None:
+    with anyio.fail_after(5):
+        early = Reply(413, before_body=True, informational=(100,))
+        async with ScriptedServer(early) as server, await connect(server) as stream:
+            await stream.send(REQUEST[:-3])
+            data = await read_all(stream)
+            assert data.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 413 ")
+            assert not server.requests[0].complete
+
+
+async def test_bytes_that_are_no_http_are_a_fault_of_the_connection() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer() as server:
+            async with await connect(server) as stream:
+                await stream.send(b"\x16\x03\x01\x00\xa5\r\n\r\n")
+                await server.wait_connections(1)
+            await server.wait_closed()
+            assert server.connections[0].fault is not None
+            assert server.requests == ()
+
+
+async def test_a_raw_head_is_sent_as_it_is() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer(Reply(raw=b"HTTP/9 nonsense\r\n\r\n")) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            assert await read_all(stream) == b"HTTP/9 nonsense\r\n\r\n"
+
+
+async def test_an_unknown_status_has_a_phrase_all_the_same() -> None:
+    assert Reply(529).head().startswith(b"HTTP/1.1 529 Status\r\n")
+
+
+async def test_bytes_after_a_request_are_counted() -> None:
+    with anyio.fail_after(5):
+        async with ScriptedServer(Reply.stream(b"ab")) as server:
+            async with await connect(server) as stream:
+                await stream.send(REQUEST)
+                await read_all(stream)
+                await stream.send(b"more")
+            await server.wait_closed()
+            assert server.connections[0].trailing == 4
+
+
+async def test_outside_of_its_block_it_has_no_port() -> None:
+    with pytest.raises(RuntimeError):
+        _ = ScriptedServer().origin
+    with pytest.raises(RuntimeError):
+        await ScriptedServer().__aexit__(None, None, None)
