@@ -1,0 +1,203 @@
+"""The main job against a real server: ``make live``. Structure is judged, never wording."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+import anyio
+import attrs
+import pytest
+
+from live.conftest import Server
+from svir_client import AsyncClient
+from svir_core import (
+    Completed,
+    ContextOverflowError,
+    FinishReason,
+    Message,
+    Request,
+    Schema,
+    TextDelta,
+    TextFile,
+    Tool,
+    ToolCall,
+    ToolResult,
+    UnsupportedError,
+)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.live]
+
+WAIT = 90.0
+"""No wait is longer than this, in seconds: a tiny model on one thread needs about ten."""
+
+WEATHER = Tool(
+    "get_weather",
+    "Get the weather of a city",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 12}, "unit": {"type": "string", "enum": ["c", "f"]}},
+        "required": ["city", "unit"],
+        "additionalProperties": False,
+    },
+)
+
+
+@attrs.frozen
+class Weather:
+    city: str
+    unit: str
+
+
+def example(city: str, number: int) -> tuple[Message, ...]:
+    """One earlier exchange with a call: what makes a tiny model call at all."""
+    call = ToolCall(f"call_{number}", "get_weather", json.dumps({"city": city, "unit": "c"}))
+    return (
+        Message.user(f"What is the weather in {city} in celsius?"),
+        Message.assistant(call),
+        Message.tool(ToolResult(call.id, "20 degrees")),
+        Message.assistant("It is 20 degrees."),
+    )
+
+
+def question(server: Server) -> Request:
+    return Request(server.model, max_tokens=48, temperature=0, seed=42).user("What is the capital of France?")
+
+
+async def test_lists_the_model(server: Server) -> None:
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            assert server.model in [model.id for model in await client.list_models()]
+
+
+async def test_whole_answer(server: Server) -> None:
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            answer = await client.complete(question(server))
+    assert answer.text or answer.reasoning
+    assert answer.finish in (FinishReason.STOP, FinishReason.LENGTH)
+    assert answer.usage is not None
+    assert answer.usage.output
+
+
+async def test_stream(server: Server) -> None:
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client, client.stream(question(server)) as stream:
+            events = [event async for event in stream]
+    assert isinstance(events[-1], Completed)
+    assert stream.completion == events[-1].completion
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == events[-1].completion.text
+
+
+async def test_conversation_goes_back_as_it_came(server: Server) -> None:
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            request = question(server)
+            first = await client.complete(request)
+            second = await client.complete(request.assistant(first).user("And of Spain?"))
+    assert first.usage is not None
+    assert second.usage is not None
+    assert first.usage.input is not None
+    assert second.usage.input is not None
+    assert second.usage.input > first.usage.input
+
+
+async def test_text_file_is_read_by_the_server(server: Server, tmp_path: anyio.Path) -> None:
+    file = anyio.Path(tmp_path) / "notes.txt"
+    await file.write_text('Line one, with "quotes".\nZeile zwei: \u00fc\n', encoding="utf-8")
+    request = Request(server.model, max_tokens=8, temperature=0).message(
+        Message.user("What is in the file?", TextFile.path(str(file)))
+    )
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            with_file = await client.complete(request)
+            without = await client.complete(
+                Request(server.model, max_tokens=8, temperature=0).user("What is in the file?")
+            )
+    assert with_file.usage is not None
+    assert without.usage is not None
+    assert (with_file.usage.input or 0) > (without.usage.input or 0)
+
+
+async def test_required_tool_call(server: Server) -> None:
+    request = (
+        Request(server.model, tools=[WEATHER], tool_choice="required", max_tokens=160, temperature=0, seed=42)
+        .message(*example("Rome", 10), *example("London", 20))
+        .user("What is the weather in Paris in celsius?")
+    )
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            answer = await client.complete(request)
+            assert answer.finish is FinishReason.TOOL_CALLS
+            (call,) = answer.calls
+            assert call.complete
+            assert call.parse(Weather).unit in ("c", "f")
+            after = await client.complete(request.assistant(answer).tool_result(call.id, "21 degrees"))
+    assert after.text or after.reasoning or after.calls
+
+
+async def test_answer_in_a_schema(server: Server) -> None:
+    schema = Schema(
+        "city",
+        {
+            "type": "object",
+            "properties": {"city": {"type": "string", "maxLength": 12}, "unit": {"type": "string", "enum": ["c", "f"]}},
+            "required": ["city", "unit"],
+            "additionalProperties": False,
+        },
+    )
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            answer = await client.complete(question(server).replace(response_format=schema, max_tokens=96))
+    assert isinstance(answer.parse(Weather), Weather)
+
+
+async def test_output_limit(server: Server) -> None:
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            answer = await client.complete(question(server).replace(max_tokens=2))
+    assert answer.finish is FinishReason.LENGTH
+    assert answer.usage is not None
+    assert answer.usage.output == 2
+
+
+async def test_leaving_the_stream_stops_the_server(server: Server) -> None:
+    if not server.local:
+        pytest.skip("only the server on this machine tells whether it is generating")
+    request = Request(server.model, max_tokens=1900, temperature=1.2, extra={"ignore_eos": True}).user(
+        "Tell a long story."
+    )
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            async with client.stream(request) as stream:
+                async for _ in stream:
+                    break
+            # 1,900 tokens take over a minute: an idle server within the limit was stopped, not finished.
+            with anyio.fail_after(20):
+                while await anyio.to_thread.run_sync(busy, server.url):
+                    pass  # each question is a request of its own: no busy loop
+
+
+def busy(url: str) -> bool:
+    with urllib.request.urlopen(f"{url}/slots", timeout=10) as response:
+        return any(slot["is_processing"] for slot in json.load(response))
+
+
+async def test_overflow(server: Server) -> None:
+    if server.context_tokens is None:
+        pytest.skip("SVIR_CONTEXT_TOKENS does not say how large the context is")
+    request = Request(server.model, max_tokens=8).user("hello world " * server.context_tokens)
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            with pytest.raises(ContextOverflowError) as caught:
+                await client.complete(request)
+    assert caught.value.status in (400, 413, 422, None)
+    assert "hello" not in str(caught.value)
+
+
+async def test_a_tool_that_is_not_offered_is_refused_before_anything_is_sent(server: Server) -> None:
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            with pytest.raises(UnsupportedError):
+                await client.complete(question(server).replace(tool_choice="required"))
