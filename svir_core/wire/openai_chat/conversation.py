@@ -1,0 +1,273 @@
+"""The messages of a Chat Completions request: which parts a role may carry, and how each is written.
+
+Three rules hold for all of it. A part that cannot be carried is refused by name and place before a
+byte is sent. The bytes of a message depend on that message alone, so that a longer conversation
+starts with the bytes of the shorter one. Continuation data of another API, and reasoning that nobody
+asked to send, stay at home: a conversation may move between providers.
+Source: 10-chat-completions sections 5 and 10, 11-quirks section D, 12-chat-extras section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import orjson
+
+from svir_core.body import Attachment, BodyWriter, Measurements, binary, text
+from svir_core.errors import AttachmentError, ConfigError, UnsupportedError
+from svir_core.json_text import inside, string
+from svir_core.message import (
+    Image,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    TextFile,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+
+OPAQUE_API: Final = "openai_chat"
+"""The ``Opaque.api`` of continuation data that came from this API."""
+
+CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
+    Role.SYSTEM: (Text, TextFile),
+    Role.USER: (Text, TextFile, Image, Media),
+    Role.ASSISTANT: (Text, TextFile, Reasoning, ToolCall, Opaque),
+    Role.TOOL: (ToolResult,),
+}
+"""The parts that each role may carry."""
+
+NAMES: Final[Mapping[type[Part], str]] = {
+    Text: "text",
+    TextFile: "a text file",
+    Image: "an image",
+    Media: "a media file",
+    Reasoning: "reasoning",
+    ToolCall: "a tool call",
+    ToolResult: "a tool result",
+    Opaque: "opaque data",
+}
+"""What an error calls each part."""
+
+REASONING_KEYS: Final = ("reasoning_content", "reasoning")
+"""The sources that are keys of a message here; from ``think`` tags nothing goes back (10 section 5)."""
+
+AUDIO_FORMATS: Final = {
+    "audio/wav": "wav",
+    "audio/wave": "wav",
+    "audio/x-wav": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+"""The audio that ``input_audio`` takes (12 section 2)."""
+
+PDF: Final = "application/pdf"
+
+PDF_NAME: Final = "document.pdf"
+"""``file`` wants a file name, and a PDF in memory may have none."""
+
+IMAGE_SCHEMES: Final = ("https:", "http:", "data:")
+"""The URLs that ``image_url`` takes."""
+
+BLANK_LINE: Final = b"\\n\\n"
+"""What stands between texts, as it is written inside a JSON string."""
+
+Piece = bytes | Attachment
+
+
+def _joined(items: Sequence[Sequence[Piece]], separator: bytes) -> list[Piece]:
+    """The pieces of all items, with ``separator`` between item and item."""
+    pieces: list[Piece] = []
+    for item in items:
+        if pieces:
+            pieces.append(separator)
+        pieces.extend(item)
+    return pieces
+
+
+def _members(opaque: Opaque, where: str, taken: set[str]) -> bytes:
+    """What ``opaque`` adds to an object that has the keys ``taken``: its members as they came, after a comma."""
+    fields: Any = None
+    with suppress(orjson.JSONDecodeError):  # refused below, outside of any handler: the text is not ours to show
+        fields = orjson.loads(opaque.json)
+    if not isinstance(fields, dict):
+        raise ConfigError(f"{where}: opaque data of {OPAQUE_API} must be a JSON object")
+    fields = cast("dict[str, Any]", fields)
+    clash = taken.intersection(fields)
+    if clash:
+        raise UnsupportedError(f"{where}: opaque data would replace {', '.join(map(repr, sorted(clash)))}")
+    taken.update(fields)
+    return b"," + opaque.json.strip()[1:-1].encode() if fields else b""
+
+
+def _media_type(part: Image | Media, where: str) -> str:
+    if not part.media_type:
+        raise AttachmentError(f"{where}: {NAMES[type(part)]} needs a media type")
+    return part.media_type
+
+
+class Conversation:
+    """Writes the messages of one request, separated by commas.
+
+    ``images`` counts them and ``image_bytes`` is what those that are not URLs take in the body, for
+    admission.
+    """
+
+    def __init__(
+        self, writer: BodyWriter, measured: Measurements | None, *, system_role: str, send_reasoning: bool
+    ) -> None:
+        self._writer = writer
+        self._measured = measured
+        self._roles = {role: string(role.value) for role in Role} | {Role.SYSTEM: string(system_role)}
+        self._send_reasoning = send_reasoning
+        self._first = True
+        self.images = 0
+        self.image_bytes = 0
+
+    def system(self, prompt: str) -> None:
+        """The request's system prompt."""
+        self._open(Role.SYSTEM)
+        self._writer.write(b',"content":', string(prompt), b"}")
+
+    def message(self, message: Message, where: str) -> None:
+        """One turn; the results of calls are one message each.
+
+        Raises ``UnsupportedError`` for a part the role cannot carry or the API cannot take,
+        ``AttachmentError`` for an attachment that cannot be planned, and ``ConfigError`` for opaque
+        data that is no JSON object.
+        """
+        for number, part in enumerate(message.parts):
+            if not isinstance(part, CARRIES[message.role]):
+                raise UnsupportedError(
+                    f"{where}.parts[{number}]: a message of the {message.role.value} role cannot carry "
+                    f"{NAMES[type(part)]} in Chat Completions"
+                )
+        if message.role is Role.TOOL:
+            self._results(message, where)
+            return
+        self._open(message.role)
+        self._content(message, where)
+        if message.role is Role.ASSISTANT:
+            self._answer(message, where)
+        self._writer.write(b"}")
+
+    def _open(self, role: Role) -> None:
+        self._writer.write(b'{"role":' if self._first else b',{"role":', self._roles[role])
+        self._first = False
+
+    # --- content ---------------------------------------------------------------------------------
+
+    def _content(self, message: Message, where: str) -> None:
+        """A plain string; an array only when there is an image or a media file."""
+        texts: list[Sequence[Piece]] = []
+        others: list[Sequence[Piece]] = []
+        for number, part in enumerate(message.parts):
+            place = f"{where}.parts[{number}]"
+            if isinstance(part, Text) and part.text:
+                texts.append([inside(part.text)])
+            elif isinstance(part, TextFile):
+                texts.append(self._file(part, place))
+            elif isinstance(part, Image):
+                others.append(self._image(part, place))
+            elif isinstance(part, Media):
+                others.append(self._media(part, place))
+        joined = [b'"', *_joined(texts, BLANK_LINE), b'"']
+        if not others:
+            self._writer.write(b',"content":', *joined)
+            return
+        if texts:
+            others.insert(0, [b'{"type":"text","text":', *joined, b"}"])
+        self._writer.write(b',"content":[', *_joined(others, b","), b"]")
+
+    def _file(self, part: TextFile, where: str) -> list[Piece]:
+        name = part.name.replace('"', "&quot;")
+        return [inside(f'<file name="{name}">\n'), text(part, where, self._measured), inside("\n</file>")]
+
+    def _image(self, part: Image, where: str) -> list[Piece]:
+        self.images += 1
+        if isinstance(part.source, UrlSource):
+            if not part.source.url.lower().startswith(IMAGE_SCHEMES):
+                raise UnsupportedError(f"{where}: an image URL must be https, http or data")
+            url: list[Piece] = [inside(part.source.url)]
+        else:
+            attachment = binary(part.source, where, self._measured)
+            self.image_bytes += attachment.length
+            url = [inside(f"data:{_media_type(part, where)};base64,"), attachment]
+        return [b'{"type":"image_url","image_url":{"url":"', *url, b'"}}']
+
+    def _media(self, part: Media, where: str) -> list[Piece]:
+        media_type = _media_type(part, where).lower()
+        audio = AUDIO_FORMATS.get(media_type)
+        if audio is None and media_type != PDF:
+            raise UnsupportedError(f"{where}: Chat Completions takes WAV, MP3 and PDF, not {media_type!r}")
+        attachment = binary(part.source, where, self._measured)
+        if audio is not None:
+            end = b'","format":' + string(audio) + b"}}"
+            return [b'{"type":"input_audio","input_audio":{"data":"', attachment, end]
+        name = string(part.name or PDF_NAME)
+        start = b'{"type":"file","file":{"filename":' + name + b',"file_data":"data:application/pdf;base64,'
+        return [start, attachment, b'"}}']
+
+    # --- the model's turns -----------------------------------------------------------------------
+
+    def _answer(self, message: Message, where: str) -> None:
+        """What an answer has beside its text: reasoning when asked for, opaque members, calls."""
+        taken = {"role", "content", "tool_calls", *REASONING_KEYS}
+        calls: list[bytes] = []
+        members: list[bytes] = []
+        reasoning: dict[str, list[str]] = {}
+        for number, part in enumerate(message.parts):
+            place = f"{where}.parts[{number}]"
+            opaque = part if isinstance(part, Opaque) else None
+            if isinstance(part, ToolCall):
+                calls.append(self._call(part, place))
+            elif isinstance(part, Reasoning) and self._send_reasoning:
+                reasoning.setdefault(part.source, []).append(part.text)
+                opaque = part.opaque
+            if opaque is not None and opaque.api == OPAQUE_API:
+                members.append(_members(opaque, place, taken))
+        for source, pieces in reasoning.items():
+            whole = "".join(pieces)
+            if source in REASONING_KEYS and whole:
+                self._writer.write(b",", string(source), b":", string(whole))
+        self._writer.write(*members)
+        if calls:
+            self._writer.write(b',"tool_calls":[', b",".join(calls), b"]")
+
+    def _call(self, call: ToolCall, where: str) -> bytes:
+        function = b'{"name":' + string(call.name) + b',"arguments":' + string(call.arguments or "{}") + b"}"
+        extra = b""
+        if call.opaque is not None and call.opaque.api == OPAQUE_API:
+            extra = _members(call.opaque, where, {"id", "type", "function"})
+        return b'{"id":' + string(call.id) + b',"type":"function","function":' + function + extra + b"}"
+
+    # --- results ---------------------------------------------------------------------------------
+
+    def _results(self, message: Message, where: str) -> None:
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                content = self._result(part, f"{where}.parts[{number}]")
+                self._open(Role.TOOL)
+                self._writer.write(b',"tool_call_id":', string(part.call_id), b',"content":', string(content), b"}")
+
+    def _result(self, result: ToolResult, where: str) -> str:
+        if isinstance(result.content, str):
+            content = result.content
+        else:
+            texts: list[str] = []
+            for number, part in enumerate(result.content):
+                if not isinstance(part, Text):
+                    raise UnsupportedError(
+                        f"{where}.content[{number}]: a tool result cannot carry {NAMES[type(part)]} in Chat Completions"
+                    )
+                if part.text:
+                    texts.append(part.text)
+            content = "\n\n".join(texts)
+        return f"error: {content}" if result.is_error else content
