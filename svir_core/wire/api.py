@@ -68,6 +68,21 @@ class Compat:
 
 
 @attrs.frozen
+class Alternative:
+    """A body field or a role that some servers take under another name only.
+
+    Attributes:
+        name: svir's name ("max_tokens", "system"); it is what ``Compat.rename`` maps.
+        other: the other name ("max_completion_tokens", "developer").
+        about: a word that a refusal must hold too, where the names are everyday words ("role").
+    """
+
+    name: str
+    other: str
+    about: str | None = None
+
+
+@attrs.frozen
 class Model:
     """A model that a server lists: its id, and a name to show when the server gives one."""
 
@@ -149,6 +164,10 @@ class Api(Protocol):
 
     def optional_fields(self, request: Request) -> frozenset[str]:
         """The optional body fields that ``request`` asks for and a lean retry leaves out."""
+        ...
+
+    def alternatives(self, request: Request) -> tuple[Alternative, ...]:
+        """The fields and roles of ``request`` that a server may want under another name."""
         ...
 
     def encode(

@@ -1,0 +1,159 @@
+"""What one server is known to refuse, and how that is learned from its refusals (10 section 11, 30 section 2).
+
+Only two things are ever learned: that an optional field is refused, and that a field or a role goes
+by another name. Requirements (tools, tool choice, response format) are neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
+
+import attrs
+import orjson
+
+from svir_core.errors import ConfigError
+from svir_core.wire.api import Alternative, Compat
+from svir_core.wire.failure import Failure
+
+_REFUSAL_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter", "unsupported_value"})
+_REFUSAL_WORDS: Final = re.compile(
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|not accepted"
+    r"|not one of|deprecated|instead",
+    re.IGNORECASE,
+)
+"""That a field is refused as such, and not for its value (``max_tokens is too large``)."""
+
+
+def _strings(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+class Compatibility:
+    """The memory of one server: share one between the clients, tasks and threads that talk to it.
+
+    Nothing waits and no update is lost: every fact is one item of a dict, and the interpreter sets
+    an item, and copies a dict, as one step.
+    """
+
+    __slots__ = ("_names", "_omitted")
+
+    def __init__(self) -> None:
+        self._omitted: dict[str, None] = {}
+        self._names: dict[str, str] = {}
+
+    def known(self) -> Compat:
+        """What is known now, as the encoder takes it."""
+        names = self._names.copy()
+        return Compat(frozenset(self._omitted.copy()), {name: other for name, other in names.items() if name != other})
+
+    def learn(self, *, omit: Iterable[str] = (), rename: Mapping[str, str] | None = None) -> None:
+        """Remember refused optional fields, and names under which the server takes what svir calls otherwise.
+
+        ``rename`` maps svir's name to the server's; a name to itself forgets an earlier rename.
+        """
+        for name in omit:
+            self._omitted[name] = None
+        for name, other in (rename or {}).items():
+            self._names[name] = other
+
+    def explain(self) -> str:
+        """What is known, one fact a line, for people."""
+        known = self.known()
+        lines = [f"{name}: refused by the server, left out of requests" for name in sorted(known.omit)]
+        lines += [f"{name}: sent as {other}" for name, other in sorted(known.rename.items())]
+        return "\n".join(lines) or "nothing learned: requests go out as asked"
+
+    def to_json(self) -> str:
+        """What is known, as JSON: ``{"omit": [..], "rename": {..}}``, in a stable order."""
+        known = self.known()
+        value = {"omit": sorted(known.omit), "rename": dict(known.rename)}
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Compatibility:
+        """A memory from :meth:`to_json`; ``ConfigError`` for anything else."""
+        value: Any
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            value = None
+        if not isinstance(value, dict):
+            raise ConfigError("a compatibility memory is a JSON object")
+        fields = cast(dict[str, Any], value)
+        if fields.keys() != {"omit", "rename"}:
+            raise ConfigError("a compatibility memory has 'omit' and 'rename', and nothing else")
+        omit, rename = fields["omit"], fields["rename"]
+        if not isinstance(omit, list) or not _strings(cast(list[Any], omit)):
+            raise ConfigError("'omit' of a compatibility memory is a list of strings")
+        if not isinstance(rename, dict) or not _strings(cast(dict[str, Any], rename).values()):
+            raise ConfigError("'rename' of a compatibility memory is an object of strings")
+        memory = cls()
+        memory.learn(omit=cast(list[str], omit), rename=cast(dict[str, str], rename))
+        return memory
+
+    def __eq__(self, other: object) -> bool:
+        return self.known() == other.known() if isinstance(other, Compatibility) else NotImplemented
+
+    def __repr__(self) -> str:
+        known = self.known()
+        return f"Compatibility(omit={sorted(known.omit)!r}, rename={dict(sorted(known.rename.items()))!r})"
+
+    def __reduce__(self) -> tuple[Callable[[str], Compatibility], tuple[str]]:
+        return (Compatibility.from_json, (self.to_json(),))
+
+
+@attrs.frozen
+class Lesson:
+    """What a refusal suggests; it is learned when the retry without these fields is taken.
+
+    Attributes:
+        omit: the optional fields to remember as refused.
+        rename: svir's name to the one to use from now on.
+    """
+
+    omit: frozenset[str] = frozenset()
+    rename: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+
+def _names(failure: Failure, name: str) -> bool:
+    """Whether the server named ``name``: as the field at fault, or as a word of its message."""
+    if failure.param is not None and re.split(r"[.\[]", failure.param, maxsplit=1)[0] == name:
+        return True
+    return failure.message is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", failure.message) is not None
+
+
+def _renamed(failure: Failure, sent: str, wanted: str, about: str | None) -> bool:
+    """Whether the server refuses the name ``sent`` and may take ``wanted``.
+
+    It does when it speaks of ``wanted``, or refuses ``sent`` as such. ``about`` must be spoken of
+    too: ``system`` alone is an everyday word.
+    """
+    message = failure.message or ""
+    if about is not None and about not in f"{failure.param or ''} {message}".lower():
+        return False
+    if _names(failure, wanted):
+        return True
+    return _names(failure, sent) and (failure.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(message) is not None)
+
+
+def lesson(
+    failure: Failure, optional: frozenset[str], alternatives: Iterable[Alternative], known: Mapping[str, str]
+) -> Lesson | None:
+    """What to try after ``failure``, or ``None`` when nothing that was sent could be at fault.
+
+    ``optional`` are the optional fields that were sent; the retry leaves out all of them. Those that
+    the server named are remembered, or all of them when it named none. ``alternatives`` are the names
+    that have another one, ``known`` the renames that were in use.
+    """
+    rename: dict[str, str] = {}
+    for alternative in alternatives:
+        sent = known.get(alternative.name, alternative.name)
+        wanted = alternative.other if sent == alternative.name else alternative.name
+        if _renamed(failure, sent, wanted, alternative.about):
+            rename[alternative.name] = wanted
+    named = frozenset(name for name in optional if _names(failure, name))
+    if named or rename:
+        return Lesson(named, rename)
+    return Lesson(optional) if optional else None

@@ -1,0 +1,87 @@
+"""A response that is no answer: what of its body is read, and which error it is (10 section 11)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import orjson
+
+from svir_core.errors import SvirError, UnsupportedError
+from svir_core.http_message import ResponseHead
+from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS
+from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, retry_after, status_error
+from svir_core.wire.failure import Failure, describe
+
+EXCERPT_BYTES: Final = 200
+"""What is kept of a body that is not of the right type: enough to tell a login page (11 section A)."""
+
+EVENT_STREAM: Final = "text/event-stream"
+JSON: Final = "application/json"
+
+
+def media_type(head: ResponseHead) -> str:
+    """The media type of a response in lower case, without parameters; ``""`` when it has none."""
+    value = head.get("content-type") or ""
+    return value.partition(";")[0].partition(",")[0].strip(" \t").lower()
+
+
+def encoded(head: ResponseHead) -> bool:
+    """Whether the body has a content-encoding that svir never asked for."""
+    value = head.get("content-encoding") or ""
+    return any(coding.strip(" \t").lower() not in ("", "identity") for coding in value.split(","))
+
+
+def read_failure(body: bytes) -> Failure:
+    """What an error body says: by the shapes of ``wire.failure``; else the body as it is, when there is any."""
+    text = body.removeprefix(b"\xef\xbb\xbf").strip()
+    document: Any
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        document = None
+    if isinstance(document, list) and document:
+        document = cast(list[Any], document)[0]  # Google's compatible endpoints wrap the object in a list
+    failure = describe(cast(dict[str, Any], document)) if isinstance(document, dict) else Failure()
+    if failure.message is None and text:
+        return Failure(text.decode("utf-8", "replace"), failure.code, failure.type, failure.param)
+    return failure
+
+
+class Refusal:
+    """One response that is no answer: a status that is no success, or a success of the wrong type.
+
+    Attributes:
+        limit: how many bytes of the body are wanted; further ones are dropped.
+        seconds: how long the body is worth waiting for; ``None`` is as long as for any response.
+    """
+
+    def __init__(self, head: ResponseHead, now: float, reason: str | None = None) -> None:
+        """``reason`` says what is wrong with a success; ``now`` is the time of day (seconds since the epoch)."""
+        self._head = head
+        self._now = now
+        self._reason = reason
+        self._body = bytearray()
+        self.limit = ERROR_BODY_BYTES if reason is None else EXCERPT_BYTES
+        self.seconds = None if reason is None and head.status in JUDGED_BY_BODY else ERROR_BODY_SECONDS
+
+    @property
+    def allows_retry(self) -> bool:
+        """Whether the status is one that a request without its optional fields may escape."""
+        return self._reason is None and self._head.status in RETRIED_LEAN
+
+    def push(self, data: bytes | bytearray | memoryview) -> None:
+        """Keep what is still wanted of ``data``."""
+        room = self.limit - len(self._body)
+        if room > 0:
+            self._body += memoryview(data)[:room]
+
+    def failure(self) -> Failure:
+        """What the body says; nothing when it is compressed."""
+        return Failure() if encoded(self._head) else read_failure(bytes(self._body))
+
+    def error(self) -> SvirError:
+        """The error that this response is."""
+        if self._reason is not None:
+            text = bytes(self._body).decode("utf-8", "replace").strip()
+            return UnsupportedError(self._reason, server_message=text or None)
+        return status_error(self._head.status, self.failure(), retry_after(self._head.get("retry-after"), self._now))

@@ -1,0 +1,124 @@
+"""What a status means: one table, and the reader of ``Retry-After`` (10 section 11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from svir_core.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextOverflowError,
+    RateLimitedError,
+    ResponseTimeoutError,
+    SvirError,
+    TransportError,
+    UnsupportedError,
+)
+from svir_core.limits import RETRY_AFTER_SECONDS
+from svir_core.wire.failure import CONTENT_FILTER_CODE, Failure
+
+STATUSES: Final[Mapping[int, type[SvirError]]] = {
+    401: AuthenticationError,
+    403: AuthenticationError,
+    408: ResponseTimeoutError,
+    425: TransportError,
+    429: RateLimitedError,
+    500: TransportError,
+    502: TransportError,
+    503: TransportError,
+    504: ResponseTimeoutError,
+    520: TransportError,
+    521: TransportError,
+    522: TransportError,
+    523: TransportError,
+    524: TransportError,
+    529: RateLimitedError,
+}
+"""The error of a status that is no success; any other status is ``UnsupportedError``."""
+
+JUDGED_BY_BODY: Final = frozenset({400, 413, 422})
+"""Statuses whose body decides: an overflow or a filtered prompt is told there (10 section 9)."""
+
+RETRIED_LEAN: Final = frozenset({400, 422})
+"""Statuses after which a request goes out once more, without its optional fields."""
+
+_WORDS: Final[Mapping[type[SvirError], str]] = {
+    AuthenticationError: "the server did not accept the key",
+    ContentFilterError: "the server's content filter refused the prompt",
+    ContextOverflowError: "the request does not fit the model's context",
+    RateLimitedError: "the server wants fewer requests",
+    ResponseTimeoutError: "the server gave up waiting",
+    TransportError: "the server or a gateway before it failed",
+    UnsupportedError: "the server did not take the request",
+}
+
+
+def error_class(status: int, failure: Failure) -> type[SvirError]:
+    """The class of the error for ``status``; ``failure`` counts only where the body decides."""
+    if status in JUDGED_BY_BODY:
+        if failure.code == CONTENT_FILTER_CODE:
+            return ContentFilterError
+        if failure.overflow:
+            return ContextOverflowError
+    return STATUSES.get(status, UnsupportedError)
+
+
+def status_error(status: int, failure: Failure, retry_after: float | None) -> SvirError:
+    """The error of a response with ``status``, whose body said ``failure``."""
+    kind = error_class(status, failure)
+    words = "redirects are not followed" if 300 <= status < 400 else _WORDS[kind]
+    return kind(f"status {status}: {words}", status=status, retry_after=retry_after, server_message=failure.message)
+
+
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_DATES: Final = (
+    re.compile(rf"[a-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[a-z]{{3}}) (?P<year>[0-9]{{4}}) {_TIME} (?:gmt|utc)"),
+    re.compile(rf"[a-z]+, (?P<day>[0-9]{{2}})-(?P<month>[a-z]{{3}})-(?P<year>[0-9]{{2}}) {_TIME} (?:gmt|utc)"),
+    re.compile(rf"[a-z]{{3}} (?P<month>[a-z]{{3}}) (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})"),
+)
+"""The three forms of RFC 9110 section 5.6.7, in lower case. ``strptime`` would read the user's locale."""
+
+
+def _date(text: str, now: float) -> float | None:
+    """An HTTP date as seconds since the epoch; a year of two digits lies at most 50 years ahead of ``now``."""
+    for form in _DATES:
+        found = form.fullmatch(text.lower())
+        if found is None or found["month"] not in _MONTHS:
+            continue
+        year = int(found["year"])
+        if len(found["year"]) == 2:
+            this_year = datetime.fromtimestamp(now, UTC).year
+            year += this_year - this_year % 100
+            year -= 100 if year > this_year + 50 else 0
+        try:
+            # 60 is a leap second, which datetime does not know
+            moment = datetime(
+                year,
+                _MONTHS.index(found["month"]) + 1,
+                int(found["day"]),
+                int(found["hour"]),
+                int(found["minute"]),
+                tzinfo=UTC,
+            ) + timedelta(seconds=int(found["second"]))
+        except (ValueError, OverflowError):
+            return None
+        return moment.timestamp()
+    return None
+
+
+def retry_after(value: str | None, now: float) -> float | None:
+    """How long a ``Retry-After`` asks to wait, 0 to 30 seconds; ``None`` for none, or one that cannot be read.
+
+    Seconds may have a fraction. A date is taken against ``now`` (seconds since the epoch); one that
+    has passed is 0. What is negative, not finite, or no number is no wish at all.
+    """
+    text = "" if value is None else value.strip(" \t")
+    if _SECONDS.fullmatch(text):
+        return min(float(text), RETRY_AFTER_SECONDS)
+    date = _date(text, now)
+    return None if date is None else min(max(date - now, 0.0), RETRY_AFTER_SECONDS)
