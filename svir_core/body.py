@@ -83,7 +83,7 @@ class Attachment:
 
     def error(self, what: str) -> AttachmentError:
         """The error that says ``what`` of this attachment, by the last part of its path."""
-        return _error(self.where, self.source, what)
+        return attachment_error(self.where, self.source, what)
 
 
 def attachment_error(where: str, source: PathSource | BytesSource, what: str) -> AttachmentError:

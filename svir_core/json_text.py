@@ -74,7 +74,7 @@ def _integer(value: int, place: _Place) -> int | orjson.Fragment:
     raise error
 
 
-def _mapping(value: Mapping[Any, Any], place: _Place, depth: int) -> dict[str, Any]:
+def _mapping(value: Mapping[object, Any], place: _Place, depth: int) -> dict[str, Any]:
     clean: dict[str, Any] = {}
     for key, item in value.items():
         if not isinstance(key, str):
@@ -100,7 +100,7 @@ def _plain(value: Any, place: _Place, depth: int) -> Any:
     if depth == 0:
         raise ConfigError(f"{place} nests deeper than {NESTING} levels")
     if isinstance(value, Mapping):
-        return _mapping(cast("Mapping[Any, Any]", value), place, depth - 1)
+        return _mapping(cast("Mapping[object, Any]", value), place, depth - 1)
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
         return [_plain(item, _Place(number, place), depth - 1) for number, item in enumerate(items)]
