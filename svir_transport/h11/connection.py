@@ -1,0 +1,132 @@
+"""One HTTP/1.1 connection: a channel, and h11's state of both sides."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import h11
+
+from svir_core.errors import ProtocolError, ResponseLimitError, SvirError, TransportError
+from svir_core.http_message import HttpRequest
+from svir_transport.h11.channel import Channel
+from svir_transport.h11.dial import Origin
+from svir_transport.h11.fault import translate
+
+HEAD_BYTES: Final = 64 * 1024
+"""A response head is read up to here, and so is one chunk's header: servers' own bounds are 8 to 32 KiB."""
+
+INFORMATIONAL_RESPONSES: Final = 64
+"""So many 1xx responses before the final one; real servers send one or two, and each restarts the idle clock."""
+
+TOO_LARGE: Final = 431
+"""What h11 hints when its buffer is full: "request header fields too large"."""
+
+Event = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]
+
+
+def _too_large() -> ResponseLimitError:
+    return ResponseLimitError(f"the response head is larger than {HEAD_BYTES} bytes")
+
+
+class Connection:
+    """A channel to ``origin`` on which one request at a time is made."""
+
+    __slots__ = ("_ended", "_h11", "_head_start", "_received", "channel", "idle_since", "origin", "used")
+
+    def __init__(self, origin: Origin, channel: Channel) -> None:
+        self.origin = origin
+        self.channel = channel
+        self.idle_since = 0.0
+        self.used = False  # whether it has already carried a request
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
+        self._ended = False
+        self._received = 0
+        self._head_start = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server has closed its side, and all it sent before was read."""
+        return self._ended
+
+    @property
+    def reusable(self) -> bool:
+        """Whether both sides are done with this message, want another, and nothing else came."""
+        return self._h11.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE} and self._h11.trailing_data == (
+            b"",
+            False,
+        )
+
+    def next_cycle(self) -> None:
+        """Make ready for another request; only when ``reusable``."""
+        self._h11.start_next_cycle()
+        self.used = True
+        self._received = self._head_start = 0
+
+    def request_head(self, request: HttpRequest) -> bytes:
+        """The bytes of the head; ``h11.LocalProtocolError`` when it is not valid HTTP."""
+        head = h11.Request(method=request.method, target=request.target, headers=list(request.headers))
+        return self._h11.send(head)
+
+    def body_sent(self, block: bytes) -> None:
+        """``block`` of the request's body has left."""
+        self._h11.send_with_data_passthrough(h11.Data(data=block))  # plain `send` would copy it
+
+    def request_sent(self) -> None:
+        """The whole request has left."""
+        self._h11.send(h11.EndOfMessage())
+
+    async def receive(self) -> None:
+        """Wait for bytes, or for the end of the input, and take them in; raises as the channel does."""
+        while True:
+            await self.channel.readable()
+            data = self.channel.receive_now()
+            if data is not None:
+                break
+        self._received += len(data)
+        self._ended = not data
+        self._h11.receive_data(data)
+
+    async def receive_within(self, seconds: float) -> bool:
+        """As ``receive``; false when nothing came for ``seconds``."""
+        with anyio.move_on_after(seconds):
+            await self.receive()
+            return True
+        return False
+
+    def next_event(self) -> Event:
+        """What the bytes so far amount to; ``h11.RemoteProtocolError`` when that is not valid HTTP."""
+        return self._h11.next_event()
+
+    def head(self) -> h11.Response | h11.InformationalResponse | None:
+        """The next head, or ``None`` while it is not all here.
+
+        Raises ``TransportError`` when the input ended before it, ``ResponseLimitError`` when it is larger
+        than 64 KiB, in whatever pieces it came, ``ProtocolError`` when it is none.
+        """
+        failure: SvirError | None = None
+        event: Event = h11.NEED_DATA
+        try:
+            event = self.next_event()
+        except h11.RemoteProtocolError as error:
+            if self._ended:
+                failure = TransportError("the server closed the connection before the response's head was complete")
+            elif error.error_status_hint == TOO_LARGE:
+                failure = _too_large()
+            else:
+                failure = translate(error)
+        if failure is not None:
+            raise failure
+        if event is h11.NEED_DATA:
+            return None
+        if not isinstance(event, h11.Response | h11.InformationalResponse):
+            raise ProtocolError("the server switched protocols without being asked")
+        end = self._received - len(self._h11.trailing_data[0])
+        if end - self._head_start > HEAD_BYTES:
+            raise _too_large()
+        self._head_start = end
+        return event
+
+    def close(self) -> None:
+        """Close at once; idempotent."""
+        self.channel.close()

@@ -1,0 +1,153 @@
+"""From an origin to a connected channel: names resolved, addresses raced (RFC 8305), TLS agreed on."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import anyio
+
+from svir_core.errors import ConfigError
+from svir_transport.h11.channel import Channel, TcpChannel, TlsChannel
+from svir_transport.h11.fault import FOREIGN
+
+RACE_SECONDS: Final = 0.25
+"""How long one address is tried before the next is tried beside it (RFC 8305, section 5)."""
+
+ALPN: Final = "http/1.1"
+
+_UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK})
+
+
+class Origin(NamedTuple):
+    """Where connections are alike: scheme (``http`` or ``https``), host without brackets, port."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+class Address(NamedTuple):
+    """One place to connect to."""
+
+    family: int
+    host: str
+    port: int
+
+
+def default_context() -> ssl.SSLContext:
+    """System trust, certificates and host names checked, HTTP/1.1 by ALPN, no renegotiation."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols([ALPN])
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+async def dial(origin: Origin, context: ssl.SSLContext | None) -> Channel:
+    """Connect to ``origin``; with a ``context`` by TLS. Leaves no socket open when it fails or is cancelled.
+
+    Raises what :data:`svir_transport.h11.fault.FOREIGN` lists, and ``ConfigError`` when the caller's
+    own context made the server choose another protocol than HTTP/1.1. It has no clock of its own.
+    """
+    tcp = TcpChannel(await _connect(await _resolve(origin.host, origin.port)))
+    if context is None:
+        return tcp
+    try:
+        tls = TlsChannel(tcp, context, origin.host)
+        await tls.handshake()
+        if tls.protocol not in (None, ALPN):
+            raise ConfigError(
+                "the SSL context offers another protocol than http/1.1, and the server chose it", unsent=True
+            )
+    except BaseException:
+        tcp.close()
+        raise
+    return tls
+
+
+async def _resolve(host: str, port: int) -> list[Address]:
+    """The addresses of ``host``: the families take turns, in the resolver's order."""
+    try:
+        literal = ipaddress.ip_address(host)
+    except ValueError:
+        found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    else:
+        return [Address(socket.AF_INET if literal.version == 4 else socket.AF_INET6, host, port)]
+    addresses = [Address(family, name[0], name[1]) for family, _, _, _, name in found]
+    first = [address for address in addresses if address.family == addresses[0].family]
+    other = [address for address in addresses if address.family != addresses[0].family]
+    turns: list[Address] = []
+    for place in range(max(len(first), len(other))):
+        turns += first[place : place + 1] + other[place : place + 1]
+    return turns
+
+
+async def _connect(addresses: Sequence[Address]) -> socket.socket:
+    """The first of ``addresses`` that answers; raises the last failure when none does."""
+    if len(addresses) == 1:
+        return await _connect_one(addresses[0])
+    race = _Race()
+    try:
+        await race.run(addresses)
+    except BaseException:
+        if race.winner is not None:
+            race.winner.close()
+        raise
+    if race.winner is not None:
+        return race.winner
+    if race.failure is not None:
+        raise race.failure
+    raise socket.gaierror(socket.EAI_NONAME, "no address")
+
+
+class _Race:
+    """Attempts side by side; the first to connect ends the others."""
+
+    def __init__(self) -> None:
+        self.winner: socket.socket | None = None
+        self.failure: Exception | None = None
+
+    async def run(self, addresses: Sequence[Address]) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def attempt(address: Address, failed: anyio.Event) -> None:
+                try:
+                    connected = await _connect_one(address)
+                except FOREIGN as error:
+                    self.failure = error
+                    failed.set()
+                    return
+                if self.winner is None:
+                    self.winner = connected
+                    group.cancel_scope.cancel()
+                else:
+                    connected.close()
+
+            for address in addresses:
+                failed = anyio.Event()
+                group.start_soon(attempt, address, failed)
+                with anyio.move_on_after(RACE_SECONDS):
+                    await failed.wait()
+
+
+async def _connect_one(address: Address) -> socket.socket:
+    connecting = socket.socket(address.family, socket.SOCK_STREAM)
+    try:
+        connecting.setblocking(False)
+        code = connecting.connect_ex((address.host, address.port))
+        if code in _UNDER_WAY:
+            await anyio.wait_writable(connecting)
+            code = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        # A request is a head and a short body: Nagle would hold the second back for the first's answer.
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connecting.close()
+        raise
+    return connecting

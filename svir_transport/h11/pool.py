@@ -1,0 +1,217 @@
+"""The connections of one event loop: so many at once, some kept idle for the next request.
+
+Three rules hold for all of it. Whoever holds a :class:`Lease` holds one of ``max_connections`` slots,
+and gives it up by ``keep`` or ``drop``, neither of which waits. Slots are handed over in the order
+asked. Idle connections count against the same bound: the oldest makes room.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+
+from svir_core.errors import TransportError
+from svir_transport.h11.connection import Connection
+from svir_transport.h11.dial import Origin
+
+
+def _closed() -> TransportError:
+    return TransportError("the transport was closed", unsent=True)
+
+
+class Slots:
+    """A counting semaphore: first come, first served, and a slot handed to a waiter that is cancelled at
+    that moment goes on to the next one."""
+
+    __slots__ = ("_free", "_waiting")
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: deque[anyio.Event] = deque()
+
+    async def acquire(self) -> None:
+        """Wait for a slot; no checkpoint when one is free."""
+        if self._free:
+            self._free -= 1
+            return
+        turn = anyio.Event()
+        self._waiting.append(turn)
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn.is_set():
+                self.release()
+            else:
+                self._waiting.remove(turn)
+            raise
+
+    def release(self) -> None:
+        """Give a slot back, or to the first that waits."""
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._free += 1
+
+
+class Lease:
+    """One slot, and the connection made with it. It ends by ``keep`` or ``drop``; both are idempotent."""
+
+    __slots__ = ("_connection", "_pool", "_released")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._connection: Connection | None = None
+        self._released = False
+
+    def take_idle(self, origin: Origin) -> Connection | None:
+        """A kept connection to ``origin`` that its peer has not closed, or ``None``."""
+        self._connection = self._pool.take_idle(origin)
+        return self._connection
+
+    def hold(self, connection: Connection) -> None:
+        """Put a new connection under this lease, which closes it when it is dropped.
+
+        Raises ``TransportError`` when the transport was closed meanwhile.
+        """
+        if self._released:
+            connection.close()
+            raise _closed()
+        self._pool.make_room()
+        self._connection = connection
+
+    def discard(self) -> None:
+        """Close the connection and go on holding the slot."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def drop(self) -> None:
+        """Close the connection at once and give the slot back."""
+        if not self._released:
+            self._released = True
+            self.discard()
+            self._pool.release(self)
+
+    def keep(self) -> None:
+        """Keep the connection for the next request when it can carry one, and give the slot back."""
+        connection = self._connection
+        if self._released or connection is None or not connection.reusable:
+            self.drop()
+            return
+        self._released = True
+        self._connection = None
+        connection.next_cycle()
+        self._pool.put_idle(connection)
+        self._pool.release(self)
+
+
+class Pool:
+    """Connections of one event loop. Expiry is looked at when the pool is used: there is no timer."""
+
+    def __init__(
+        self, max_connections: int, max_idle: int, idle_expiry: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._slots = Slots(max_connections)
+        self._max_connections = max_connections
+        self._max_idle = max_idle
+        self._idle_expiry = idle_expiry
+        self._clock = clock
+        self._leases: set[Lease] = set()
+        self._idle: dict[Origin, list[Connection]] = {}  # the latest last
+        self._idle_count = 0
+        self._closed = False
+
+    @property
+    def leased(self) -> int:
+        """How many slots are held."""
+        return len(self._leases)
+
+    @property
+    def idle(self) -> int:
+        """How many connections are kept for the next request."""
+        return self._idle_count
+
+    async def lease(self) -> Lease:
+        """Wait for a slot; ``TransportError`` when the transport was closed meanwhile."""
+        await self._slots.acquire()
+        if self._closed:
+            self._slots.release()
+            raise _closed()
+        lease = Lease(self)
+        self._leases.add(lease)
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """``lease`` has ended."""
+        self._leases.remove(lease)
+        self._slots.release()
+
+    def take_idle(self, origin: Origin) -> Connection | None:
+        """The connection to ``origin`` that was used last, out of those whose peers have kept quiet."""
+        self._expire()
+        while kept := self._idle.get(origin):
+            connection = kept[-1]
+            self._remove(connection)
+            if connection.channel.quiet():
+                return connection
+            connection.close()
+        return None
+
+    def put_idle(self, connection: Connection) -> None:
+        """Keep ``connection``; the one idle for longest goes when there are too many."""
+        if self._closed:
+            connection.close()
+            return
+        self._expire()
+        connection.idle_since = self._clock()
+        self._idle.setdefault(connection.origin, []).append(connection)
+        self._idle_count += 1
+        while self._idle_count > self._max_idle:
+            self._close_oldest()
+
+    def make_room(self) -> None:
+        """Close idle connections until those and the leased ones are within the bound."""
+        while self._idle_count and self._idle_count + len(self._leases) > self._max_connections:
+            self._close_oldest()
+
+    def close(self) -> None:
+        """Close what is idle, keep nothing from now on, and lease nothing; needs no event loop."""
+        self._closed = True
+        self.close_idle()
+
+    def close_idle(self) -> None:
+        """Close what is idle; needs no event loop."""
+        while self._idle_count:
+            self._close_oldest()
+
+    def drop_leases(self) -> None:
+        """Close what is in use; only in the pool's own event loop. Who reads there gets a ``TransportError``."""
+        for lease in tuple(self._leases):
+            lease.drop()
+
+    def _oldest(self) -> Connection:
+        return min((kept[0] for kept in self._idle.values()), key=lambda connection: connection.idle_since)
+
+    def _close_oldest(self) -> None:
+        oldest = self._oldest()
+        self._remove(oldest)
+        oldest.close()
+
+    def _expire(self) -> None:
+        limit = self._clock() - self._idle_expiry
+        while self._idle_count and self._oldest().idle_since <= limit:
+            self._close_oldest()
+
+    def _remove(self, connection: Connection) -> None:
+        kept = self._idle[connection.origin]
+        kept.remove(connection)
+        if not kept:
+            del self._idle[connection.origin]
+        self._idle_count -= 1
+
+    def __del__(self) -> None:
+        # The event loop or the transport is gone, or this process is a fork's child: no one will ask again.
+        self.close_idle()

@@ -1,0 +1,194 @@
+"""``H11Transport``: opens requests, one pool of connections per event loop."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Callable
+from weakref import WeakKeyDictionary
+
+import anyio
+import anyio.lowlevel
+
+from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError
+from svir_core.http_message import HttpRequest
+from svir_transport.h11.connection import Connection
+from svir_transport.h11.dial import Origin, default_context, dial
+from svir_transport.h11.fault import FOREIGN, translate
+from svir_transport.h11.pool import Lease, Pool
+from svir_transport.h11.response import H11Response
+from svir_transport.h11.roundtrip import RoundTrip
+from svir_transport.h11.upload import Upload
+
+
+def _seconds(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"{name} must be a positive number of seconds")
+    return value
+
+
+def _count(name: str, value: int, minimum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ConfigError(f"{name} must be an integer of {minimum} or more")
+    return value
+
+
+class H11Transport:
+    """HTTP/1.1 over TCP and TLS, kept alive, for asyncio and trio alike.
+
+    No redirects, no retries, no proxies from the environment. One transport works under several event
+    loops, each with connections of its own, and after a fork the child begins with none.
+
+    Args:
+        connect_timeout: seconds for the wait for a free slot, name, TCP and TLS together.
+        max_connections: connections at once per event loop, those kept idle included.
+        max_idle: how many of them are kept for later requests; 0 keeps none.
+        idle_expiry: seconds after which a kept one is not used again.
+        ssl_context: how to do TLS; by default with the system's trust, checked.
+
+    Raises ``ConfigError`` for a bound that is not positive. Source: 30-client section 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect_timeout: float = 10.0,
+        max_connections: int = 100,
+        max_idle: int = 20,
+        idle_expiry: float = 30.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._connect_timeout = _seconds("connect_timeout", connect_timeout)
+        self._max_connections = _count("max_connections", max_connections, 1)
+        self._max_idle = _count("max_idle", max_idle, 0)
+        self._idle_expiry = _seconds("idle_expiry", idle_expiry)
+        self._ssl_context = ssl_context
+        self._pools: WeakKeyDictionary[object, Pool] = WeakKeyDictionary()
+        self._process = os.getpid()
+        self._closed = False
+
+    async def open(
+        self,
+        request: HttpRequest,
+        body: AsyncIterator[bytes] | None,
+        *,
+        idle_timeout: float = 300.0,
+        connect_timeout: float | None = None,
+    ) -> H11Response:
+        """Send ``request`` with ``body`` and read the head of the response.
+
+        ``body`` gives exactly ``content-length`` bytes; it is closed, when it has ``aclose``, before
+        this returns or raises. ``idle_timeout`` bounds, in seconds, the wait for the head, each later
+        read, and each write that makes no progress; a wait for ``body`` itself counts as none of them.
+        ``connect_timeout``: seconds for this call, in place of the transport's.
+
+        Raises ``TransportError`` and ``ResponseTimeoutError``, with ``unsent`` when no byte of the
+        request was written; ``ProtocolError`` and ``ResponseLimitError`` for a head that is not HTTP or
+        too large; ``AttachmentError`` for a body of another length; ``ConfigError`` for a request that
+        is not HTTP; and whatever ``body`` raises, as it is. A call that fails or is cancelled leaves no
+        connection open.
+        """
+        upload = Upload(body)
+        try:
+            response = await self._open(request, upload, idle_timeout, connect_timeout)
+        except BaseException:
+            await upload.aclose()
+            raise
+        try:
+            await upload.aclose()
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    async def aclose(self) -> None:
+        """Close the connections of every event loop that are idle, and those of this one that are in use.
+
+        Idempotent, waits for nothing. A later ``open`` is a ``ConfigError``.
+        """
+        self._closed = True
+        self._forget_parent()
+        here = anyio.lowlevel.current_token().native_token
+        for loop, pool in list(self._pools.items()):
+            pool.close()
+            if loop is here:
+                pool.drop_leases()
+
+    async def _open(
+        self, request: HttpRequest, upload: Upload, idle_timeout: float, connect_timeout: float | None
+    ) -> H11Response:
+        _seconds("idle_timeout", idle_timeout)
+        limit = self._connect_timeout if connect_timeout is None else _seconds("connect_timeout", connect_timeout)
+        upload.declare(request)
+        # Before the connection: a file that cannot be read costs none, and a short body leaves with the head.
+        block = await upload.pull()
+        connecting = _Connecting(self._pool(), request, limit)
+        lease = await connecting.lease()
+        try:
+            while True:
+                connection = lease.take_idle(connecting.origin) or await connecting.connect(lease, self._context)
+                trip = RoundTrip(connection, upload, idle_timeout)
+                failure = trip.start(request, block)
+                if failure is None:
+                    return H11Response(lease, connection, await trip.head(), idle_timeout)
+                if not connection.used:
+                    raise failure
+                lease.discard()
+        except BaseException:
+            lease.drop()
+            raise
+
+    def _pool(self) -> Pool:
+        """The pool of the running event loop."""
+        if self._closed:
+            raise ConfigError("the transport is closed", unsent=True)
+        self._forget_parent()
+        loop = anyio.lowlevel.current_token().native_token
+        pool = self._pools.get(loop)
+        if pool is None:
+            pool = self._pools[loop] = Pool(self._max_connections, self._max_idle, self._idle_expiry)
+        return pool
+
+    def _forget_parent(self) -> None:
+        """After a fork: let go of the parent's connections, which stay open there."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            pools, self._pools = list(self._pools.values()), WeakKeyDictionary()
+            for pool in pools:
+                pool.close_idle()
+
+    def _context(self) -> ssl.SSLContext:
+        if self._ssl_context is None:  # not before it is needed: reading the system's trust takes 10 to 30 ms
+            self._ssl_context = default_context()
+        return self._ssl_context
+
+
+class _Connecting:
+    """The connect clock of one call: the wait for a slot, name, TCP and TLS share one limit."""
+
+    def __init__(self, pool: Pool, request: HttpRequest, limit: float) -> None:
+        self.origin = Origin(request.scheme, request.host, request.port)
+        self._pool = pool
+        self._limit = limit
+        self._deadline = anyio.current_time() + limit
+
+    async def lease(self) -> Lease:
+        """A slot, in turn."""
+        with anyio.CancelScope(deadline=self._deadline):
+            return await self._pool.lease()
+        raise ResponseTimeoutError(f"no connection became free within {self._limit:g} s", unsent=True)
+
+    async def connect(self, lease: Lease, context: Callable[[], ssl.SSLContext]) -> Connection:
+        """A new connection, held by ``lease``."""
+        failure: SvirError
+        try:
+            with anyio.CancelScope(deadline=self._deadline):
+                connection = Connection(
+                    self.origin, await dial(self.origin, context() if self.origin.scheme == "https" else None)
+                )
+                lease.hold(connection)
+                return connection
+            failure = ResponseTimeoutError(f"no connection within {self._limit:g} s", unsent=True)
+        except FOREIGN as error:
+            failure = translate(error, unsent=True)
+        raise failure
