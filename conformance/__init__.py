@@ -1,0 +1,1 @@
+"""Conformance: cases as data, and the runner that holds svir to them."""
