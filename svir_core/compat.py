@@ -30,23 +30,20 @@ def _strings(values: Iterable[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
+@attrs.define(repr=False)
 class Compatibility:
     """The memory of one server: share one between the clients, tasks and threads that talk to it.
 
     Nothing waits and no update is lost: every fact is one item of a dict, and the interpreter sets
-    an item, and copies a dict, as one step.
+    an item, and copies a dict, as one step. Two memories are equal when they know the same.
     """
 
-    __slots__ = ("_names", "_omitted")
-
-    def __init__(self) -> None:
-        self._omitted: dict[str, None] = {}
-        self._names: dict[str, str] = {}
+    _omitted: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
+    _names: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
 
     def known(self) -> Compat:
         """What is known now, as the encoder takes it."""
-        names = self._names.copy()
-        return Compat(frozenset(self._omitted.copy()), {name: other for name, other in names.items() if name != other})
+        return Compat(frozenset(self._omitted.copy()), self._names.copy())
 
     def learn(self, *, omit: Iterable[str] = (), rename: Mapping[str, str] | None = None) -> None:
         """Remember refused optional fields, and names under which the server takes what svir calls otherwise.
@@ -56,7 +53,10 @@ class Compatibility:
         for name in omit:
             self._omitted[name] = None
         for name, other in (rename or {}).items():
-            self._names[name] = other
+            if name == other:
+                self._names.pop(name, None)
+            else:
+                self._names[name] = other
 
     def explain(self) -> str:
         """What is known, one fact a line, for people."""
@@ -85,16 +85,13 @@ class Compatibility:
         if fields.keys() != {"omit", "rename"}:
             raise ConfigError("a compatibility memory has 'omit' and 'rename', and nothing else")
         omit, rename = fields["omit"], fields["rename"]
-        if not isinstance(omit, list) or not _strings(cast(list[Any], omit)):
+        if not isinstance(omit, list) or not _strings(cast(Iterable[Any], omit)):
             raise ConfigError("'omit' of a compatibility memory is a list of strings")
         if not isinstance(rename, dict) or not _strings(cast(dict[str, Any], rename).values()):
             raise ConfigError("'rename' of a compatibility memory is an object of strings")
         memory = cls()
         memory.learn(omit=cast(list[str], omit), rename=cast(dict[str, str], rename))
         return memory
-
-    def __eq__(self, other: object) -> bool:
-        return self.known() == other.known() if isinstance(other, Compatibility) else NotImplemented
 
     def __repr__(self) -> str:
         known = self.known()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 import orjson
 
-from svir_core.errors import SvirError, UnsupportedError
+from svir_core.errors import ContentFilterError, ContextOverflowError, SvirError, UnsupportedError
+from svir_core.event import Events
 from svir_core.http_message import ResponseHead
 from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS
 from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, retry_after, status_error
@@ -39,8 +41,10 @@ def read_failure(body: bytes) -> Failure:
         document = orjson.loads(text)
     except orjson.JSONDecodeError:
         document = None
-    if isinstance(document, list) and document:
-        document = cast(list[Any], document)[0]  # Google's compatible endpoints wrap the object in a list
+    if isinstance(document, list):
+        document = next(
+            iter(cast(Iterable[Any], document)), None
+        )  # Google's compatible endpoints wrap the object in a list
     failure = describe(cast(dict[str, Any], document)) if isinstance(document, dict) else Failure()
     if failure.message is None and text:
         return Failure(text.decode("utf-8", "replace"), failure.code, failure.type, failure.param)
@@ -66,14 +70,24 @@ class Refusal:
 
     @property
     def allows_retry(self) -> bool:
-        """Whether the status is one that a request without its optional fields may escape."""
-        return self._reason is None and self._head.status in RETRIED_LEAN
+        """Whether a request without its optional fields may escape: by status, and not for an overflow or a filter."""
+        if self._reason is not None or self._head.status not in RETRIED_LEAN:
+            return False
+        return not isinstance(self.error(), ContextOverflowError | ContentFilterError)
 
-    def push(self, data: bytes | bytearray | memoryview) -> None:
-        """Keep what is still wanted of ``data``."""
-        room = self.limit - len(self._body)
-        if room > 0:
-            self._body += memoryview(data)[:room]
+    @property
+    def done(self) -> bool:
+        """Never: the end of the body, or of its time, is told by ``finish``."""
+        return False
+
+    def push(self, data: bytes | bytearray | memoryview) -> Events:
+        """Keep what is still wanted of ``data``; there are no events in it."""
+        self._body += memoryview(data)[: self.limit - len(self._body)]
+        return Events()
+
+    def finish(self) -> Events:
+        """The error, as events."""
+        return Events((), self.error())
 
     def failure(self) -> Failure:
         """What the body says; nothing when it is compressed."""

@@ -1,0 +1,227 @@
+"""A whole call without I/O: a request out, head and bytes in, events out (00 section 4).
+
+exchange = Exchange(openai_chat.API, request, endpoint)
+http_request = exchange.start()
+while True:
+    ...                                     # send it
+    exchange.head(status, headers)          # READ_STREAM, or ReadError(limit, seconds)
+    for data in body:
+        for event in exchange.push(data): ...
+    last = exchange.finish()
+    if not isinstance(last, Retry): break   # at most one retry in a call
+    http_request = last.http_request
+for event in last: ...
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from svir_core import compat as compatibility
+from svir_core.call import READ_STREAM, Call, Reader, ReadError, ReadStream, Retry
+from svir_core.compat import Compatibility, Lesson
+from svir_core.errors import ResponseLimitError, SvirError
+from svir_core.event import Events
+from svir_core.http_message import Endpoint, Headers, HeadersLike, HttpRequest, ResponseHead, caller_headers
+from svir_core.limits import DOCUMENT_BYTES
+from svir_core.refusal import EVENT_STREAM, JSON, Refusal, media_type
+from svir_core.wire.api import Api, Clock, CodecOptions, Compat, Decoder, Mode, Model
+
+if TYPE_CHECKING:
+    from svir_core.body import Measurements
+    from svir_core.request import Request
+    from svir_core.response import Completion, Partial
+
+__all__ = ("READ_STREAM", "Exchange", "Listing", "ReadError", "ReadStream", "Retry")
+
+DEFAULT_OPTIONS: Final = CodecOptions()
+
+
+def _key_headers(api: Api, endpoint: Endpoint) -> Headers:
+    return () if endpoint.key is None else api.key_headers(endpoint.key)
+
+
+def _too_long() -> ResponseLimitError:
+    return ResponseLimitError(f"the document is longer than {DOCUMENT_BYTES} bytes")
+
+
+class _Document:
+    """An answer that came as one JSON document: the decoder reads it, and its length is bounded."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+
+    @property
+    def done(self) -> bool:
+        return self._decoder.done
+
+    def push(self, data: bytes | bytearray | memoryview) -> Events:
+        if self._decoder.bytes_seen + len(data) > DOCUMENT_BYTES:
+            return Events((), _too_long())
+        return self._decoder.push(data)
+
+    def finish(self) -> Events:
+        return self._decoder.finish()
+
+
+class _Models:
+    """The body of a model listing."""
+
+    done: Final = False
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._document = bytearray()
+        self.models: tuple[Model, ...] | None = None
+
+    def push(self, data: bytes | bytearray | memoryview) -> Events:
+        if len(self._document) + len(data) > DOCUMENT_BYTES:
+            return Events((), _too_long())
+        self._document += data
+        return Events()
+
+    def finish(self) -> Events:
+        try:
+            self.models = self._api.models(bytes(self._document))
+        except SvirError as error:
+            return Events((), error)
+        return Events()
+
+
+class Exchange(Call):
+    """One request of one wire API, answered by a stream of events. For one use, by one task.
+
+    Arguments:
+        compat: the memory of the server, to be shared by its calls; a fresh one remembers nothing.
+        options: how to encode and decode.
+        measured: sizes of the request's files on disk (``svir_client.files.measure``).
+        headers: this call's own, over the endpoint's of the same name.
+        include_usage: whether usage is asked for when the request leaves it open.
+        clock: seconds for a completion's timing; ``now``: seconds since the epoch, for dates in ``Retry-After``.
+
+    ``start`` raises ``ConfigError`` for a wrong header or setting, and whatever the API's encoder does:
+    ``UnsupportedError``, ``AttachmentError``, ``ContextOverflowError``.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        request: Request,
+        endpoint: Endpoint,
+        compat: Compatibility | None = None,
+        *,
+        options: CodecOptions = DEFAULT_OPTIONS,
+        measured: Measurements | None = None,
+        headers: HeadersLike = (),
+        include_usage: bool | None = None,
+        clock: Clock = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(now)
+        if request.include_usage is None and include_usage is not None:
+            request = request.replace(include_usage=include_usage)
+        self._api = api
+        self._request_asked = request
+        self._endpoint = endpoint
+        self._compat = Compatibility() if compat is None else compat
+        self._options = options
+        self._measured = measured
+        self._headers = headers
+        self._clock = clock
+        self._known = Compat()
+        self._lesson = Lesson()
+        self._decoder: Decoder | None = None
+
+    @property
+    def decoder(self) -> Decoder | None:
+        """The decoder of the answer, from the head of a success on; it has the counters."""
+        return self._decoder
+
+    @property
+    def completion(self) -> Completion | None:
+        """The whole answer, once ``Completed`` was told."""
+        return None if self._decoder is None else self._decoder.completion
+
+    def _request(self) -> HttpRequest:
+        self._known = self._compat.known()
+        return self._encoded(self._known)
+
+    def _encoded(self, known: Compat) -> HttpRequest:
+        return self._endpoint.request(
+            "POST",
+            self._endpoint.for_requests(self._api.path(self._request_asked)),
+            EVENT_STREAM,
+            key_headers=_key_headers(self._api, self._endpoint),
+            headers=caller_headers(self._headers),
+            body=self._api.encode(self._request_asked, self._options, known, self._measured),
+        )
+
+    def _reason(self, response: ResponseHead) -> str | None:
+        kind = media_type(response)
+        if kind == EVENT_STREAM or (kind == JSON and self._options.mode is Mode.LENIENT):
+            return super()._reason(response)
+        if not kind:
+            return "the server answered without a content-type, so it is no event stream"
+        return "the server answered with something else than an event stream"
+
+    def _reader(self, response: ResponseHead) -> Reader:
+        self._compat.learn(omit=self._lesson.omit, rename=self._lesson.rename)
+        self._decoder = decoder = self._api.decoder(self._options, self._clock)
+        return _Document(decoder) if media_type(response) == JSON else decoder
+
+    def _partial(self) -> Partial | None:
+        return None if self._decoder is None else self._decoder.partial
+
+    def _retry(self, refusal: Refusal) -> HttpRequest | None:
+        if not refusal.allows_retry:
+            return None
+        known = self._known
+        asked = self._api.optional_fields(self._request_asked)
+        lesson = compatibility.lesson(
+            refusal.failure(), asked - known.omit, self._api.alternatives(self._request_asked), known.rename
+        )
+        if lesson is None:
+            return None
+        try:
+            request = self._encoded(Compat(known.omit | asked, {**known.rename, **lesson.rename}))
+        except SvirError:
+            return None  # a longer name may pass the admission's bound: then the refusal stands
+        self._lesson = lesson
+        return request
+
+
+class Listing(Call):
+    """One listing of a server's models. Driven like an :class:`Exchange`, without events and never retried.
+
+    ``models`` has the answer once ``finish`` returned without an error. ``start`` raises ``ConfigError``
+    when the endpoint has no base URL, or for a wrong header.
+    """
+
+    def __init__(
+        self, api: Api, endpoint: Endpoint, *, headers: HeadersLike = (), now: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(now)
+        self._api = api
+        self._endpoint = endpoint
+        self._headers = headers
+        self._read: _Models | None = None
+
+    @property
+    def models(self) -> tuple[Model, ...] | None:
+        """The models in the server's order, none left out; ``None`` before the end."""
+        return None if self._read is None else self._read.models
+
+    def _request(self) -> HttpRequest:
+        return self._endpoint.request(
+            "GET",
+            self._endpoint.at_base(self._api.models_path),
+            JSON,
+            key_headers=_key_headers(self._api, self._endpoint),
+            headers=caller_headers(self._headers),
+        )
+
+    def _reader(self, response: ResponseHead) -> Reader:
+        self._read = _Models(self._api)
+        return self._read
