@@ -20,8 +20,8 @@ import orjson
 
 from svir_core.errors import ConfigError
 
-NESTING: Final = 200
-"""How deep a value may nest: orjson writes 254 levels, and a body puts a schema a few levels down."""
+NESTING: Final = 128
+"""How deep a value may nest: orjson writes 254 levels, and Python's own stack holds about 1,000 calls."""
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
@@ -58,9 +58,12 @@ class _Place:
     parent: _Place | None
 
     def __str__(self) -> str:
-        if self.parent is None:
-            return str(self.key)
-        return f"{self.parent}[{self.key}]" if isinstance(self.key, int) else f"{self.parent}.{self.key}"
+        steps: list[str] = []
+        place = self
+        while place.parent is not None:
+            steps.append(f"[{place.key}]" if isinstance(place.key, int) else f".{place.key}")
+            place = place.parent
+        return "".join([str(place.key), *reversed(steps)])
 
 
 def _integer(value: int, place: _Place) -> int | orjson.Fragment:

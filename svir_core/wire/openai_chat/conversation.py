@@ -251,11 +251,10 @@ class Conversation:
     # --- results ---------------------------------------------------------------------------------
 
     def _results(self, message: Message, where: str) -> None:
-        for number, part in enumerate(message.parts):
-            if isinstance(part, ToolResult):
-                content = self._result(part, f"{where}.parts[{number}]")
-                self._open(Role.TOOL)
-                self._writer.write(b',"tool_call_id":', string(part.call_id), b',"content":', string(content), b"}")
+        for number, result in enumerate(part for part in message.parts if isinstance(part, ToolResult)):
+            content = self._result(result, f"{where}.parts[{number}]")
+            self._open(Role.TOOL)
+            self._writer.write(b',"tool_call_id":', string(result.call_id), b',"content":', string(content), b"}")
 
     def _result(self, result: ToolResult, where: str) -> str:
         if isinstance(result.content, str):
