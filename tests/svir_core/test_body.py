@@ -1,7 +1,7 @@
 import base64
 import io
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import attrs
@@ -29,7 +29,7 @@ class Disk:
         self.most = most
 
     @contextmanager
-    def read(self, path: str) -> Iterator["Reader"]:
+    def read(self, path: str) -> Generator["Reader", None, None]:
         if path not in self.files:
             raise FileNotFoundError(2, "a secret folder", path)
         self.opened += 1
@@ -173,7 +173,7 @@ def test_a_file_that_cannot_be_opened_or_read() -> None:
 
     class Broken(Disk):
         @contextmanager
-        def read(self, path: str) -> Iterator[Reader]:
+        def read(self, path: str) -> Generator[Reader, None, None]:
             with super().read(path) as reader:
                 reader.file.close()  # reading a closed file is a ValueError
                 yield reader
@@ -265,10 +265,11 @@ def test_every_attachment_of_a_request_is_found_with_its_place() -> None:
 
 def test_a_url_is_no_attachment() -> None:
     source = UrlSource("https://secret.example/x")
-    for plan in (
+    plans: list[Callable[[], Attachment]] = [
         lambda: bodies.binary(source, "here", None),
         lambda: bodies.text(TextFile(source, "x"), "here", None),
-    ):
+    ]
+    for plan in plans:
         with pytest.raises(UnsupportedError, match=r"^here: the API takes no URL") as caught:
             plan()
         assert "secret" not in str(caught.value)
@@ -276,10 +277,11 @@ def test_a_url_is_no_attachment() -> None:
 
 @pytest.mark.parametrize("measured", [None, {}, {"/secret/other": Measured(3, 3)}])
 def test_a_file_that_nobody_measured(measured: dict[str, Measured] | None) -> None:
-    for plan in (
+    plans: list[Callable[[], Attachment]] = [
         lambda: bodies.binary(PathSource("/secret/f"), "here", measured),
         lambda: bodies.text(TextFile.path("/secret/f"), "here", measured),
-    ):
+    ]
+    for plan in plans:
         with pytest.raises(AttachmentError, match=r"^here: 'f' was not measured$"):
             plan()
 

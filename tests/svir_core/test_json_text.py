@@ -73,7 +73,7 @@ def test_subclasses_and_other_mappings_and_sequences_are_read() -> None:
     class Number(IntEnum):
         ONE = 1
 
-    value = MappingProxyType({"w": Word.A, "n": (Number.ONE, OrderedDict(k=2**70)), "\udc00": -(2**64)})
+    value: Any = MappingProxyType({"w": Word.A, "n": (Number.ONE, OrderedDict[str, int](k=2**70)), "\udc00": -(2**64)})
     assert orjson.dumps(json_text.plain(value, "here")) == (
         '{"w":"a\ufffd","n":[1,{"k":1180591620717411303424}],"\ufffd":-18446744073709551616}'.encode()
     )

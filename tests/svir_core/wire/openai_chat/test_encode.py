@@ -36,7 +36,7 @@ WIRE_TOOL = {
     "type": "function",
     "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}},
 }
-BARE = {"model": "m", "messages": [], "stream": True}
+BARE: dict[str, Any] = {"model": "m", "messages": [], "stream": True}
 
 
 def encoded(request: Request, **options: Any) -> Any:
