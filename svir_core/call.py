@@ -73,10 +73,13 @@ class Reader(Protocol):
 class Silence:
     """The body of a call that is over: no events; but an error that nobody iterated to is raised once."""
 
-    done: Final = True
-
     def __init__(self, last: Events) -> None:
         self._last = last
+
+    @property
+    def done(self) -> bool:
+        """Always."""
+        return True
 
     def push(self, data: bytes | bytearray | memoryview) -> Events:
         """Drop ``data``."""

@@ -118,7 +118,8 @@ def _names(failure: Failure, name: str) -> bool:
     """Whether the server named ``name``: as the field at fault, or as a word of its message."""
     if failure.param is not None and re.split(r"[.\[]", failure.param, maxsplit=1)[0] == name:
         return True
-    return failure.message is not None and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", failure.message) is not None
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+    return failure.message is not None and word.search(failure.message) is not None
 
 
 def _renamed(failure: Failure, sent: str, wanted: str, about: str | None) -> bool:

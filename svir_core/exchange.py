@@ -1,16 +1,18 @@
-"""A whole call without I/O: a request out, head and bytes in, events out (00 section 4).
+"""A whole call without I/O: a request out, head and bytes in, events out.
 
-exchange = Exchange(openai_chat.API, request, endpoint)
-http_request = exchange.start()
-while True:
-    ...                                     # send it
-    exchange.head(status, headers)          # READ_STREAM, or ReadError(limit, seconds)
-    for data in body:
-        for event in exchange.push(data): ...
-    last = exchange.finish()
-    if not isinstance(last, Retry): break   # at most one retry in a call
-    http_request = last.http_request
-for event in last: ...
+    exchange = Exchange(openai_chat.API, request, endpoint)
+    http_request = exchange.start()
+    while True:
+        ...                                     # send it, and read the head of the response
+        step = exchange.head(status, headers)   # READ_STREAM, or ReadError(limit, seconds)
+        for data in body:
+            for event in exchange.push(data): ...
+        last = exchange.finish()
+        if not isinstance(last, Retry): break   # at most one retry in a call
+        http_request = last.http_request
+    for event in last: ...
+
+Source: 00-architecture section 4, 10-chat-completions section 11.
 """
 
 from __future__ import annotations
@@ -69,12 +71,14 @@ class _Document:
 class _Models:
     """The body of a model listing."""
 
-    done: Final = False
-
     def __init__(self, api: Api) -> None:
         self._api = api
         self._document = bytearray()
         self.models: tuple[Model, ...] | None = None
+
+    @property
+    def done(self) -> bool:
+        return False
 
     def push(self, data: bytes | bytearray | memoryview) -> Events:
         if len(self._document) + len(data) > DOCUMENT_BYTES:

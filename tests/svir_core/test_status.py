@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import math
+from email.utils import formatdate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svir_core.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextOverflowError,
+    RateLimitedError,
+    ResponseTimeoutError,
+    SvirError,
+    TransportError,
+    UnsupportedError,
+)
+from svir_core.status import JUDGED_BY_BODY, STATUSES, error_class, retry_after, status_error
+from svir_core.wire.failure import Failure
+
+NOW = 1_796_036_756.0  # Mon, 30 Nov 2026 11:05:56 GMT
+
+TABLE: dict[type[SvirError], set[int]] = {
+    TransportError: {425, 500, 502, 503, 520, 521, 522, 523, 524},
+    ResponseTimeoutError: {408, 504},
+    RateLimitedError: {429, 529},
+    AuthenticationError: {401, 403},
+}
+
+
+@pytest.mark.parametrize("status", range(200, 1000))
+def test_every_status_has_its_error(status: int) -> None:
+    expected = next((kind for kind, statuses in TABLE.items() if status in statuses), UnsupportedError)
+    error = status_error(status, Failure("no"), None)
+    assert type(error) is expected
+    assert error.status == status
+    assert error.retryable is (expected in (TransportError, ResponseTimeoutError, RateLimitedError))
+    assert error.server_message() == "no"
+    assert "no" not in str(error).split()
+    assert str(status) in str(error)
+
+
+def test_the_table_names_only_statuses_that_are_no_success() -> None:
+    assert all(400 <= status < 600 for status in STATUSES)
+    assert not JUDGED_BY_BODY & STATUSES.keys()
+
+
+@pytest.mark.parametrize("status", range(300, 600))
+def test_the_body_decides_only_where_it_may(status: int) -> None:
+    overflow = Failure("maximum CONTEXT LENGTH is 5")
+    filtered = Failure("context length", code="content_filter")
+    judged = status in (400, 413, 422)
+    assert (error_class(status, overflow) is ContextOverflowError) is judged
+    assert (error_class(status, filtered) is ContentFilterError) is judged
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"])
+def test_an_overflow_by_code_or_type(code: str) -> None:
+    assert error_class(400, Failure(code=code)) is ContextOverflowError
+    assert error_class(413, Failure(type=code)) is ContextOverflowError
+    assert error_class(500, Failure(code=code)) is TransportError
+
+
+def test_a_redirect_says_so() -> None:
+    assert str(status_error(307, Failure(), None)) == "status 307: redirects are not followed"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ("", None),
+        (" ", None),
+        ("0", 0.0),
+        ("7", 7.0),
+        (" 7\t", 7.0),
+        ("0.5", 0.5),
+        ("2.", 2.0),
+        (".25", 0.25),
+        ("007", 7.0),
+        ("30", 30.0),
+        ("31", 30.0),
+        ("86400", 30.0),
+        ("9" * 5000, 30.0),
+        ("-100", None),
+        ("-0", None),
+        ("+5", None),
+        ("nan", None),
+        ("inf", None),
+        ("infinity", None),
+        ("1e3", None),
+        ("1_0", None),
+        ("0x10", None),
+        ("5s", None),
+        ("5, 5", None),
+        (".", None),
+        ("٣", None),
+        ("soon", None),
+        ("Mon, 30 Nov 2026 11:05:56 GMT", 0.0),
+        ("Mon, 30 Nov 2026 11:06:06 GMT", 10.0),
+        ("mon, 30 nov 2026 11:06:06 gmt", 10.0),
+        ("Mon, 30 Nov 2026 11:06:06 UTC", 10.0),
+        ("Tue, 01 Dec 2026 11:05:56 GMT", 30.0),
+        ("Sun, 29 Nov 2026 11:05:56 GMT", 0.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Monday, 30-Nov-26 11:06:06 GMT", 10.0),
+        ("Monday, 30-Nov-76 11:06:06 GMT", 30.0),
+        ("Monday, 30-Nov-77 11:06:06 GMT", 0.0),
+        ("Mon Nov 30 11:06:06 2026", 10.0),
+        ("Mon Dec  1 11:06:06 2025", 0.0),
+        ("Mon, 30 Nov 2026 11:05:60 GMT", 4.0),
+        ("Mon, 30 Nov 2026 11:06:06", None),
+        ("Mon, 30 Nov 2026 11:06:06 +0100", None),
+        ("Mon, 31 Nov 2026 11:06:06 GMT", None),
+        ("Mon, 30 Foo 2026 11:06:06 GMT", None),
+        ("Mon, 30 Nov 2026 25:06:06 GMT", None),
+        ("Mon, 30 Nov 0000 11:06:06 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:60 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 30.0),
+    ],
+)
+def test_retry_after(value: str | None, expected: float | None) -> None:
+    assert retry_after(value, NOW) == expected
+
+
+@given(st.integers(0, 4_000_000_000), st.integers(0, 4_000_000_000))
+def test_a_date_is_taken_against_now(date: int, now: int) -> None:
+    assert retry_after(formatdate(date, usegmt=True), float(now)) == min(max(date - now, 0), 30)
+
+
+@given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"), st.floats(0, 4e9))
+def test_any_value_is_none_or_within_the_bound(value: str, now: float) -> None:
+    seconds = retry_after(value, now)
+    assert seconds is None or (0 <= seconds <= 30 and math.isfinite(seconds))
