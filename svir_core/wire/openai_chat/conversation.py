@@ -9,7 +9,7 @@ Source: 10-chat-completions sections 5 and 10, 11-quirks section D, 12-chat-extr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -17,7 +17,7 @@ import orjson
 
 from svir_core.body import Attachment, BodyWriter, Measurements, binary, text
 from svir_core.errors import AttachmentError, ConfigError, UnsupportedError
-from svir_core.json_text import inside, string
+from svir_core.json_text import inside, plain, string
 from svir_core.message import (
     Image,
     Media,
@@ -92,19 +92,25 @@ def _joined(items: Sequence[Sequence[Piece]], separator: bytes) -> list[Piece]:
     return pieces
 
 
-def _members(opaque: Opaque, where: str, taken: set[str]) -> bytes:
-    """What ``opaque`` adds to an object that has the keys ``taken``: its members as they came, after a comma."""
+def _fields(opaque: Opaque, where: str) -> dict[str, Any]:
+    """What ``opaque`` adds to an object."""
     fields: Any = None
     with suppress(orjson.JSONDecodeError):  # refused below, outside of any handler: the text is not ours to show
         fields = orjson.loads(opaque.json)
     if not isinstance(fields, dict):
         raise ConfigError(f"{where}: opaque data of {OPAQUE_API} must be a JSON object")
-    fields = cast("dict[str, Any]", fields)
-    clash = taken.intersection(fields)
+    return cast("dict[str, Any]", fields)
+
+
+def _only_new(fields: Iterable[str], taken: Iterable[str], where: str) -> None:
+    clash = ", ".join(repr(key) for key in sorted(set(fields).intersection(taken)))
     if clash:
-        raise UnsupportedError(f"{where}: opaque data would replace {', '.join(map(repr, sorted(clash)))}")
-    taken.update(fields)
-    return b"," + opaque.json.strip()[1:-1].encode() if fields else b""
+        raise UnsupportedError(f"{where}: opaque data would replace {clash}")
+
+
+def _dumped(fields: Mapping[str, Any], where: str) -> bytes:
+    """``fields`` as further members of an object that has some already."""
+    return b"," + orjson.dumps(plain(fields, where))[1:-1] if fields else b""
 
 
 def _media_type(part: Image | Media, where: str) -> str:
@@ -232,7 +238,11 @@ class Conversation:
                 reasoning.setdefault(part.source, []).append(part.text)
                 opaque = part.opaque
             if opaque is not None and opaque.api == OPAQUE_API:
-                members.append(_members(opaque, place, taken))
+                fields = _fields(opaque, place)
+                _only_new(fields, taken, place)
+                taken.update(fields)
+                if fields:
+                    members.append(b"," + opaque.json.strip()[1:-1].encode())
         for source, pieces in reasoning.items():
             whole = "".join(pieces)
             if source in REASONING_KEYS and whole:
@@ -242,11 +252,20 @@ class Conversation:
             self._writer.write(b',"tool_calls":[', b",".join(calls), b"]")
 
     def _call(self, call: ToolCall, where: str) -> bytes:
-        function = b'{"name":' + string(call.name) + b',"arguments":' + string(call.arguments or "{}") + b"}"
-        extra = b""
+        """A call, with the keys beside those of the API that the server gave it or its ``function``."""
+        beside: dict[str, Any] = {}
+        inner: Any = {}
         if call.opaque is not None and call.opaque.api == OPAQUE_API:
-            extra = _members(call.opaque, where, {"id", "type", "function"})
-        return b'{"id":' + string(call.id) + b',"type":"function","function":' + function + extra + b"}"
+            beside = _fields(call.opaque, where)
+            if isinstance(beside.get("function"), dict):
+                inner = beside.pop("function")
+            _only_new(beside, ("id", "type", "function"), where)
+            _only_new(inner, ("name", "arguments"), where)
+        function = b'{"name":' + string(call.name) + b',"arguments":' + string(call.arguments or "{}")
+        function += _dumped(inner, where) + b"}"
+        return (
+            b'{"id":' + string(call.id) + b',"type":"function","function":' + function + _dumped(beside, where) + b"}"
+        )
 
     # --- results ---------------------------------------------------------------------------------
 

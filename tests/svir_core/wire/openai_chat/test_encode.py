@@ -306,10 +306,10 @@ def test_reasoning_goes_back_only_when_asked_for_under_its_key() -> None:
     assert message(Reasoning("reasoning", ""), role=Role.ASSISTANT, send_reasoning=True) == {"content": ""}
 
 
-def test_opaque_data_goes_back_to_this_api_byte_for_byte() -> None:
+def test_opaque_data_goes_back_to_this_api_and_to_no_other() -> None:
     own = Opaque("openai_chat", ' {"sig": "\\u003d\\/", "n": 1.0} ')
     foreign = Opaque("anthropic_messages", '{"type": "thinking"}')
-    call = ToolCall("1", "f", "{}", opaque=Opaque("openai_chat", '{"extra_content": {"b": 1, "a": 2}}'))
+    call = ToolCall("1", "f", "{}", opaque=Opaque("openai_chat", '{"x": {"b": 1, "a": 2}, "function": {"y": 3}}'))
     elsewhere = ToolCall("2", "f", "{}", opaque=foreign)
     details = Reasoning("reasoning", "r", Opaque("openai_chat", '{"reasoning_details": []}'))
     other = Reasoning("reasoning", "r", foreign)
@@ -317,7 +317,7 @@ def test_opaque_data_goes_back_to_this_api_byte_for_byte() -> None:
     request = Request("m").message(Message.assistant(*parts))
     assert bytes(Encoder().encode(request)).endswith(
         b'{"role":"assistant","content":"x","sig": "\\u003d\\/", "n": 1.0,"tool_calls":['
-        b'{"id":"1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content": {"b": 1, "a": 2}},'
+        b'{"id":"1","type":"function","function":{"name":"f","arguments":"{}","y":3},"x":{"b":1,"a":2}},'
         b'{"id":"2","type":"function","function":{"name":"f","arguments":"{}"}}]}]}'
     )
     with_reasoning = message(*parts, role=Role.ASSISTANT, send_reasoning=True)
@@ -332,6 +332,21 @@ def test_opaque_data_goes_back_to_this_api_byte_for_byte() -> None:
         (Opaque("openai_chat", "{secret"), ConfigError, "parts[0]: opaque data of openai_chat must be a JSON object"),
         (Opaque("openai_chat", '{"role": 1, "content": 2}'), UnsupportedError, "would replace 'content', 'role'"),
         (ToolCall("1", "f", "{}", opaque=Opaque("openai_chat", '{"id": 1}')), UnsupportedError, "would replace 'id'"),
+        (
+            ToolCall("1", "f", "{}", opaque=Opaque("openai_chat", '{"a":' + "[" * 300 + "]" * 300 + "}")),
+            ConfigError,
+            "nests deeper",
+        ),
+        (
+            ToolCall("1", "f", "{}", opaque=Opaque("openai_chat", '{"function": 1}')),
+            UnsupportedError,
+            "would replace 'function'",
+        ),
+        (
+            ToolCall("1", "f", "{}", opaque=Opaque("openai_chat", '{"function": {"name": 1}}')),
+            UnsupportedError,
+            "would replace 'name'",
+        ),
     ],
 )
 def test_opaque_data_that_cannot_go_back(part: Part, kind: type[SvirError], words: str) -> None:
