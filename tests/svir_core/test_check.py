@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from enum import StrEnum
+from types import NoneType
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svir_core.check import at_least, choice, finite, instance_of
+from svir_core.errors import ConfigError
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@attrs.frozen
+class Thing:
+    word: Any = attrs.field(default="", validator=instance_of(str))
+    count: Any = attrs.field(default=None, validator=instance_of(int, NoneType))
+    flag: Any = attrs.field(default=True, validator=instance_of(bool))
+    ratio: Any = attrs.field(default=None, validator=finite)
+    size: Any = attrs.field(default=5, validator=at_least(2))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("word", "x"),
+        ("count", 5),
+        ("count", None),
+        ("flag", False),
+        ("ratio", 0.5),
+        ("ratio", 1),
+        ("ratio", None),
+        ("size", 2),
+    ],
+)
+def test_what_fits_is_taken(field: str, value: Any) -> None:
+    assert getattr(Thing(**{field: value}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("word", 5, "Thing.word must be str, not int"),
+        ("word", None, "Thing.word must be str, not NoneType"),
+        ("count", True, "Thing.count must be int or None, not bool"),
+        ("count", "5", "Thing.count must be int or None, not str"),
+        ("flag", 1, "Thing.flag must be bool, not int"),
+        ("ratio", "1", "Thing.ratio must be a number or None, not str"),
+        ("ratio", True, "Thing.ratio must be a number or None, not bool"),
+        ("ratio", float("nan"), "Thing.ratio must be finite"),
+        ("ratio", float("inf"), "Thing.ratio must be finite"),
+        ("size", 1, "Thing.size must be an integer of 2 or more"),
+        ("size", True, "Thing.size must be an integer of 2 or more"),
+        ("size", 2.0, "Thing.size must be an integer of 2 or more"),
+    ],
+)
+def test_what_does_not_fit_is_named(field: str, value: Any, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Thing(**{field: value})
+    assert str(caught.value) == says
+
+
+def test_a_choice_takes_members_and_their_words() -> None:
+    assert choice(Colour, "red", "Thing.colour") is Colour.RED
+    assert choice(Colour, Colour.BLUE, "Thing.colour") is Colour.BLUE
+
+
+@given(st.text() | st.none() | st.integers() | st.lists(st.text()))
+def test_a_choice_of_anything_else_lists_the_members(value: Any) -> None:
+    if value in ("red", "blue"):
+        return
+    with pytest.raises(ConfigError) as caught:
+        choice(Colour, value, "Thing.colour")
+    assert str(caught.value) == "Thing.colour is one of 'red', 'blue'"
+    assert caught.value.__context__ is None
