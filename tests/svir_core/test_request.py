@@ -142,8 +142,11 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("says", "settings"), WRONG, ids=repr)
 def test_a_mistake_is_named(says: str, settings: dict[str, Any]) -> None:
+    def make(values: dict[str, Any]) -> Request:
+        return Request(**values)
+
     with pytest.raises(ConfigError, match="^" + says):
-        Request(**{"model": "m", **settings})
+        make({"model": "m", **settings})
     with pytest.raises(ConfigError, match="^" + says):
         Request("m").replace(**settings)
 
@@ -162,23 +165,22 @@ def test_a_mistake_inside_a_setting_is_not_taken_for_an_unknown_one() -> None:
         Request("m").replace(tools=Broken())
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: ToolChoice("lookup"),
-        lambda: ToolChoice(ToolMode.NAMED),
-        lambda: ToolChoice(ToolMode.AUTO, "lookup"),
-        lambda: ToolChoice(None),
-        lambda: ToolChoice.tool(5),
-        lambda: Tool(5),
-        lambda: Tool("f", None),
-        lambda: Tool("f", "", "{}"),
-        lambda: Tool("f", extra=[]),
-        lambda: Schema(5, {}),
-        lambda: Schema("s", "{}"),
-        lambda: Schema("s", {}, "yes"),
-    ],
-)
-def test_other_mistakes_are_config_errors(make: Any) -> None:
+OTHERS: list[tuple[Any, tuple[Any, ...]]] = [
+    (ToolChoice, ("lookup",)),
+    (ToolChoice, (ToolMode.NAMED,)),
+    (ToolChoice, (ToolMode.AUTO, "lookup")),
+    (ToolChoice, (None,)),
+    (ToolChoice.tool, (5,)),
+    (Tool, (5,)),
+    (Tool, ("f", None)),
+    (Tool, ("f", "", "{}")),
+    (Schema, (5, {})),
+    (Schema, ("s", "{}")),
+    (Schema, ("s", {}, "yes")),
+]
+
+
+@pytest.mark.parametrize(("make", "arguments"), OTHERS, ids=range(len(OTHERS)))
+def test_other_mistakes_are_config_errors(make: Any, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigError):
-        make()
+        make(*arguments)
