@@ -230,9 +230,8 @@ class ToolCall:
         """
         from svir_core.structure import parse_json  # imported late: most programs never parse
 
-        return parse_json(
-            self.arguments or "{}", into, what=f"arguments of tool call {self.name!r}", complete=self.complete
-        )
+        # not by the call's name: a model made it up, and errors show only our own words
+        return parse_json(self.arguments or "{}", into, what="the arguments of a tool call", complete=self.complete)
 
 
 ResultPart = Text | Image | TextFile | Media

@@ -18,7 +18,7 @@ ALLOWED = {
 }
 """Which packages, besides the standard library, each distribution imports: what its pyproject.toml asks for."""
 
-LATE = {"svir_core/structure.py": {"cattrs", "msgspec", "pydantic"}}
+LATE = {"svir_core/structure_model.py": {"msgspec", "pydantic"}}
 """Imported inside a function, for the caller who uses them."""
 
 NO_IO = {

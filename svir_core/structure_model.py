@@ -1,0 +1,78 @@
+"""Classes that bring their own reader: msgspec's and pydantic's, each by its own policy on unknown keys.
+
+Neither library is ever imported for its own sake: a class of theirs exists only where it already is.
+Their messages may quote what was read, so only what they say about types is passed on.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+from svir_core.structure_fault import Misfit, Reader, Unreadable
+
+if TYPE_CHECKING:
+    import msgspec
+    import pydantic
+
+_MSGSPEC_SAFE: Final = re.compile(r"Expected `[^`]*`, got `[a-z]+`|Object missing required field `[^`]*`")
+_MSGSPEC_PATH: Final = re.compile(r" - at (?:`key` in )?`\$([^`]*)`$")
+
+
+def reads_itself(kind: type) -> Reader | None:
+    """A function from bytes of JSON to a ``kind``, where ``kind`` is a msgspec or pydantic class."""
+    for module, base, reader in _LIBRARIES:
+        if module in sys.modules and issubclass(kind, getattr(sys.modules[module], base)):
+            return lambda data: reader(data, cast(Any, kind))
+    return None
+
+
+def _by_msgspec(data: bytes, kind: type[msgspec.Struct]) -> object:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        message = str(error)
+    except TypeError:
+        raise Unreadable from None
+    path = _MSGSPEC_PATH.search(message)
+    safe = _MSGSPEC_SAFE.match(message)
+    raise Misfit(faults=[(path[1] if path else "", safe[0].lower() if safe else "was refused")])
+
+
+def _by_pydantic(data: bytes, kind: type[pydantic.BaseModel]) -> object:
+    import pydantic
+
+    try:
+        return kind.model_validate_json(data, strict=True)
+    except pydantic.ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+    except pydantic.errors.PydanticUserError:
+        raise Unreadable from None
+    declared = set(_declared(kind, set()))
+    raise Misfit(faults=[(_path(fault["loc"], declared), fault["type"].replace("_", " ")) for fault in faults])
+
+
+def _declared(annotation: Any, seen: set[Any]) -> Iterator[str]:
+    """The names of all fields that pydantic models below ``annotation`` declare."""
+    if annotation in seen:
+        return
+    seen.add(annotation)
+    for name, field in getattr(annotation, "model_fields", {}).items():
+        yield from (name, field.alias or name)
+        yield from _declared(field.annotation, seen)
+    for argument in get_args(annotation):
+        yield from _declared(argument, seen)
+
+
+def _path(location: tuple[int | str, ...], declared: set[str]) -> str:
+    """The way down; a key that no model declares is what was read, so it is not shown."""
+    return "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" if step in declared else "[...]" for step in location
+    )
+
+
+_LIBRARIES: Final = (("msgspec", "Struct", _by_msgspec), ("pydantic", "BaseModel", _by_pydantic))
