@@ -15,7 +15,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-import attrs
 import orjson
 
 from svir_core.errors import ConfigError
@@ -33,7 +32,9 @@ _PLAIN: Final = bytes(byte for byte in range(256) if byte >= 0x20 and byte not i
 
 
 def sanitize(text: str) -> str:
-    """``text`` with every lone surrogate replaced by U+FFFD; two halves of one character are joined."""
+    """``text``, as an exact ``str``, with every lone surrogate replaced by U+FFFD; two halves of one character are joined."""
+    if text.isascii():
+        return str.__str__(text)  # of a subclass too: orjson takes no other type as a key
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -50,20 +51,16 @@ def inside(text: str) -> bytes:
     return string(text)[1:-1]
 
 
-@attrs.frozen
-class _Place:
-    """Where in a value the reading stands; spelled out only for an error."""
+_Place = tuple[Any, str | int]
+"""Where in a value the reading stands: the place above it and a key. Spelled out only for an error."""
 
-    key: str | int
-    parent: _Place | None
 
-    def __str__(self) -> str:
-        steps: list[str] = []
-        place = self
-        while place.parent is not None:
-            steps.append(f"[{place.key}]" if isinstance(place.key, int) else f".{place.key}")
-            place = place.parent
-        return "".join([str(place.key), *reversed(steps)])
+def _spelled(place: _Place) -> str:
+    steps: list[str] = []
+    while place[0] is not None:
+        place, key = place
+        steps.append(f"[{key}]" if isinstance(key, int) else f".{key}")
+    return "".join([str(place[1]), *reversed(steps)])
 
 
 def _integer(value: int, place: _Place) -> int | orjson.Fragment:
@@ -73,7 +70,7 @@ def _integer(value: int, place: _Place) -> int | orjson.Fragment:
     try:
         return orjson.Fragment(str(value))
     except ValueError:  # more digits than Python converts
-        error = ConfigError(f"{place} is an integer of too many digits")
+        error = ConfigError(f"{_spelled(place)} is an integer of too many digits")
     raise error
 
 
@@ -81,10 +78,10 @@ def _mapping(value: Mapping[object, Any], place: _Place, depth: int) -> dict[str
     clean: dict[str, Any] = {}
     for key, item in value.items():
         if not isinstance(key, str):
-            raise ConfigError(f"{place} has a key of type {type(key).__name__}; JSON keys are strings")
-        clean[sanitize(key)] = _plain(item, _Place(key, place), depth)
+            raise ConfigError(f"{_spelled(place)} has a key of type {type(key).__name__}; JSON keys are strings")
+        clean[sanitize(key)] = _plain(item, (place, key), depth)
     if len(clean) != len(value):
-        raise ConfigError(f"{place} has keys that differ only in lone surrogates")
+        raise ConfigError(f"{_spelled(place)} has keys that differ only in lone surrogates")
     return clean
 
 
@@ -98,16 +95,16 @@ def _plain(value: Any, place: _Place, depth: int) -> Any:
         return _integer(value, place)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ConfigError(f"{place} is a number that is not finite")
+            raise ConfigError(f"{_spelled(place)} is a number that is not finite")
         return value
     if depth == 0:
-        raise ConfigError(f"{place} nests deeper than {NESTING} levels")
+        raise ConfigError(f"{_spelled(place)} nests deeper than {NESTING} levels")
     if isinstance(value, Mapping):
         return _mapping(cast("Mapping[object, Any]", value), place, depth - 1)
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
-        return [_plain(item, _Place(number, place), depth - 1) for number, item in enumerate(items)]
-    raise ConfigError(f"{place} is a {type(value).__name__}, which JSON cannot carry")
+        return [_plain(item, (place, number), depth - 1) for number, item in enumerate(items)]
+    raise ConfigError(f"{_spelled(place)} is a {type(value).__name__}, which JSON cannot carry")
 
 
 def plain(value: Any, where: str) -> Any:
@@ -118,7 +115,7 @@ def plain(value: Any, where: str) -> Any:
     is not JSON's, a number that is not finite, a key that is no string, keys that sanitising makes
     equal, and more than ``NESTING`` levels (so a cycle too).
     """
-    return _plain(value, _Place(where, None), NESTING)
+    return _plain(value, (None, where), NESTING)
 
 
 class TextMeter:

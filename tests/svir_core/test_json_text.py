@@ -69,13 +69,16 @@ def test_what_json_can_carry_is_carried(value: Any) -> None:
 def test_subclasses_and_other_mappings_and_sequences_are_read() -> None:
     class Word(StrEnum):
         A = "a\ud800"
+        B = "b"
 
     class Number(IntEnum):
         ONE = 1
 
-    value: Any = MappingProxyType({"w": Word.A, "n": (Number.ONE, OrderedDict[str, int](k=2**70)), "\udc00": -(2**64)})
+    value: Any = MappingProxyType(
+        {"w": Word.A, Word.B: Word.B, "n": (Number.ONE, OrderedDict[str, int](k=2**70)), "\udc00": -(2**64)}
+    )
     assert orjson.dumps(json_text.plain(value, "here")) == (
-        '{"w":"a\ufffd","n":[1,{"k":1180591620717411303424}],"\ufffd":-18446744073709551616}'.encode()
+        '{"w":"a\ufffd","b":"b","n":[1,{"k":1180591620717411303424}],"\ufffd":-18446744073709551616}'.encode()
     )
 
 
