@@ -76,10 +76,17 @@ class Events(Sequence[Event]):
         return self._seen
 
     def __iter__(self) -> Iterator[Event]:
+        return iter(self._items) if self.error is None else self._then_error()
+
+    def _then_error(self) -> Iterator[Event]:
         yield from self._items
+        self.throw()
+
+    def throw(self) -> None:
+        """Raise the error, if there is one."""
         if self.error is not None:
             self._seen = True
-            raise self.error
+            raise self.error.with_traceback(None)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -90,6 +97,14 @@ class Events(Sequence[Event]):
     def __getitem__(self, index: slice) -> Sequence[Event]: ...
     def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
         return self._items[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Events):
+            return NotImplemented
+        return list(self._items) == list(other._items) and self.error == other.error
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._items), self.error))
 
     def __repr__(self) -> str:
         error = "" if self.error is None else f", error={self.error!r}"

@@ -51,7 +51,7 @@ def _string(value: Any) -> str | None:
 
 def _detail(value: Any) -> str | None:
     """FastAPI's ``detail``: a string, or a list whose first entry has ``msg``."""
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    if is_array(value) and value and is_object(value[0]):
         return _string(value[0].get("msg"))
     return _string(value)
 
@@ -69,14 +69,14 @@ def describe(document: dict[str, Any]) -> Failure:
     """What ``document``, known to be a failure, says: ``error.message``, ``error`` when a string, a
     top-level ``message``, ``detail`` (a string, or the first entry's ``msg``), ``base_resp.status_msg``."""
     error = document.get("error")
-    if isinstance(error, dict) and error:
+    if is_object(error) and error:
         return _of_object(error, _string(document.get("message")))
     if isinstance(error, str) and error:
         return Failure(
             error, _string(document.get("code")), _string(document.get("type")), _string(document.get("param"))
         )
     base = document.get("base_resp")
-    status_message = _string(base.get("status_msg")) if isinstance(base, dict) else None
+    status_message = _string(base.get("status_msg")) if is_object(base) else None
     return _of_object(document, _detail(document.get("detail")) or status_message)
 
 
@@ -88,8 +88,8 @@ def sniff(document: dict[str, Any]) -> Failure | None:
         return describe(document)
     choices = document.get("choices")
     if choices:
-        first = choices[0] if isinstance(choices, list) else None
-        if isinstance(first, dict):
+        first = choices[0] if is_array(choices) else None
+        if is_object(first):
             if first.get("error"):
                 return describe({**document, "error": first["error"]})
             if first.get("finish_reason") == "error":
@@ -97,9 +97,16 @@ def sniff(document: dict[str, Any]) -> Failure | None:
     elif document.get("detail"):
         return describe(document)
     base = document.get("base_resp")
-    if isinstance(base, dict) and base.get("status_code"):
+    if is_object(base) and base.get("status_code"):
         return describe(document)
     return None
+
+
+def sniff_body(body: Any) -> Failure | None:
+    """The failure that a whole JSON body is; Google's compatible endpoints wrap the object in a list."""
+    if is_array(body) and body:
+        body = body[0]
+    return sniff(body) if is_object(body) else None
 
 
 def stream_error(failure: Failure, payload: str) -> type[SvirError]:

@@ -1,0 +1,124 @@
+"""What the JSON library refuses or forgets, read a second time: lone surrogates, and how a number
+was spelled (11 section B).
+
+Only a payload that needs it comes here. Each function walks the text by regular expressions or holds
+``JSON_DEPTH``, so that no payload is a ``RecursionError``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+from svir_core.errors import ProtocolError
+from svir_core.limits import JSON_DEPTH
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+"""Any escape of a JSON string; the group is a surrogate that has no other half. Pairs come first."""
+
+_STRUCTURE: Final = re.compile(rb'[{}\[\]"]')
+_INSIDE_STRING: Final = re.compile(rb'["\\]')
+
+
+class NumberText(str):
+    """A JSON number, as it was spelled."""
+
+    __slots__ = ()
+
+
+class Nesting:
+    """Follows the nesting of JSON text that comes in pieces, in linear time, and says where it closes.
+
+    Attributes:
+        depth: how many objects and arrays are open.
+        deepest: the greatest depth so far.
+    """
+
+    __slots__ = ("_escaped", "_in_string", "deepest", "depth")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.deepest = 0
+        self._in_string = False
+        self._escaped = False
+
+    def push(self, data: bytes) -> int | None:
+        """The position after the byte of ``data`` that closes the outermost value, or ``None``."""
+        position = 0
+        while True:
+            if self._escaped:
+                if position >= len(data):
+                    return None
+                position += 1
+                self._escaped = False
+            found = (_INSIDE_STRING if self._in_string else _STRUCTURE).search(data, position)
+            if found is None:
+                return None
+            position = found.end()
+            byte = data[position - 1]
+            if byte == 0x22:
+                self._in_string = not self._in_string
+            elif byte == 0x5C:
+                self._escaped = True
+            elif byte in b"{[":
+                self.depth += 1
+                self.deepest = max(self.deepest, self.depth)
+            else:
+                self.depth -= 1
+                if self.depth <= 0:
+                    return position
+
+
+def _integer(digits: str) -> int | float:
+    """As the fast reader: what does not fit 64 bits is a float (and Python refuses 4,300 digits)."""
+    return int(digits) if len(digits) <= 19 else float(digits)
+
+
+def too_deep(text: str) -> bool:
+    """Whether ``text`` nests deeper than ``JSON_DEPTH``."""
+    nesting = Nesting()
+    nesting.push(text.encode("utf-8", "replace"))
+    return nesting.deepest > JSON_DEPTH
+
+
+def without_lone_surrogates(text: str) -> str:
+    """JSON ``text`` with every escaped surrogate that has no other half made ``\\ufffd``."""
+    return _ESCAPE.sub(lambda match: r"\ufffd" if match[1] else match[0], text)
+
+
+def join_surrogates(text: str) -> str:
+    """``text`` with surrogate pairs joined and lone surrogates made U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def read_surrogates(text: str) -> Any:
+    """The value of JSON ``text``, lone surrogates kept as they are.
+
+    Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be JSON.
+    """
+    return _read(text, {"parse_int": _integer})
+
+
+def read_numbers(text: str) -> Any:
+    """The value of JSON ``text``, every number a :class:`NumberText`.
+
+    Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be JSON.
+    """
+    return _read(text, {"parse_int": NumberText, "parse_float": NumberText})
+
+
+def deep() -> NoReturn:
+    """Raise the error for a payload that is nested deeper than anything an answer needs."""
+    raise ProtocolError(f"a payload is nested deeper than {JSON_DEPTH} levels")
+
+
+def _read(text: str, options: dict[str, Any]) -> Any:
+    if not too_deep(text):
+        try:
+            return json.loads(text, **options)
+        except RecursionError:  # the caller's own stack was nearly full
+            pass
+    deep()

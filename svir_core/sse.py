@@ -1,0 +1,327 @@
+"""Server-sent events: bytes in at any cut, frames out (10 section 1).
+
+Three rules hold for all of it. A line is judged when its end is there, never before, so that the cut
+does not matter. A byte is searched once: the framer remembers how far it looked, works with offsets
+into what arrived, and keeps an unfinished line as bytes while it is small and as a list of pieces
+when it is not. What a frame means is the codec's business: the framer knows neither modes nor JSON.
+
+Lines end in LF, CRLF or a lone CR; a CRLF may be cut in two. An event's size is the length of its field lines
+and one byte for each of their ends, so that it does not depend on the kind of line end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from typing import Final
+
+from svir_core.errors import ResponseLimitError
+from svir_core.slow_json import Nesting
+
+
+class Kind(Enum):
+    """What a frame holds."""
+
+    EVENT = auto()
+    """An event: its type (``None`` when the default) and its data, which may be empty for a typed one."""
+    FIELD = auto()
+    """A line whose field nobody knows: the line."""
+    TYPE = auto()
+    """An event type the codec does not know, at its line: the line."""
+    TEXT = auto()
+    """A known field, other than ``data``, that is not UTF-8: the line."""
+    BARE = auto()
+    """Lines that look like JSON without ``data:``, from the one that starts with ``{``."""
+    DROPPED = auto()
+    """Data that belongs to no event the codec knows: of interest only when it is a failure."""
+    REST = auto()
+    """At the end of input: the data of an event that never ended."""
+
+
+Frame = tuple[Kind, int, str | None, bytes]
+"""Kind, offset of the body's byte where it begins, event type, bytes."""
+
+DEFAULT_TYPE: Final = "message"
+"""The type an event has when it names none; a frame then says ``None``."""
+
+SMALL_TAIL: Final = 4096
+"""An unfinished line is joined with what follows while it is below this: one copy of a few KiB is
+cheaper than a list; above it, ``tail + data`` would be quadratic (60, findings)."""
+
+LF: Final = 10
+CR: Final = 13
+COLON: Final = 58
+BRACE: Final = 123
+
+_IGNORED: Final = frozenset({b"id", b"retry"})
+_KNOWN: Final = frozenset({b"data", b"event", b"error"}) | _IGNORED
+
+
+def split_field(line: bytes) -> tuple[bytes, bytes]:
+    """The name and the value of a field line; one space after the colon belongs to neither."""
+    name, _, value = line.partition(b":")
+    return name, value[1:] if value[:1] == b" " else value
+
+
+class Framer:
+    """One body, line by line. Feed it with :meth:`push`, then say :meth:`finish`; iterate each to its
+    end, or stop for good. Both raise ``ResponseLimitError`` at an event, a line, or collected bare JSON
+    that is larger than ``limit``.
+
+    Args:
+        types: the event types the codec knows, or ``None`` when it takes any.
+        terminator: data that ends the stream at its own line, without waiting for the event's end.
+        limit: bytes.
+
+    Attributes:
+        count: how many events and comments were seen.
+    """
+
+    __slots__ = (
+        "_after_cr",
+        "_bare",
+        "_base",
+        "_known",
+        "_limit",
+        "_lines",
+        "_open",
+        "_parts",
+        "_parts_size",
+        "_size",
+        "_start",
+        "_tail",
+        "_terminator",
+        "_type",
+        "_types",
+        "count",
+    )
+
+    def __init__(self, *, types: frozenset[str] | None, terminator: bytes | None, limit: int) -> None:
+        self._types = types
+        self._terminator = terminator
+        self._limit = limit
+        self.count = 0
+        self._base = 0  # the offset in the body of the tail, or of the next push when there is none
+        self._tail = b""  # an unfinished line, while it is small
+        self._parts: list[bytes] = []  # an unfinished line, when it is not
+        self._parts_size = 0
+        self._after_cr = False  # the last byte was a CR: an LF now is the rest of that line end
+        self._bare: _Bare | None = None
+        self._start = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._open = False  # whether the event has a field yet
+        self._lines: list[bytes] = []  # its data
+        self._type: str | None = None
+        self._known = True
+        self._size = 0
+
+    def start_at(self, offset: int) -> None:
+        """The first push begins at this byte of the body."""
+        self._base = offset
+
+    # --- whole lines: the hot path ---------------------------------------------------------------
+
+    def push(self, data: bytes) -> Iterator[Frame]:
+        """The frames that ``data`` completes."""
+        if self._after_cr and data:
+            self._after_cr = False
+            if data[0] == LF:
+                data = data[1:]
+                self._base += 1
+        searched = 0
+        if self._tail:
+            searched = len(self._tail)
+            data = self._tail + data
+        elif self._parts:
+            searched = self._parts_size
+            self._parts.append(data)
+            if LF not in data and CR not in data:
+                self._parts_size += len(data)
+                self._check(self._parts_size, self._base)
+                return
+            data = b"".join(self._parts)
+            self._parts.clear()
+        base = self._base
+        size = len(data)
+        roomy = size <= self._limit  # then no event that lies in this push alone is too large
+        position = 0
+        lf = _find(data, b"\n", searched)
+        cr = _find(data, b"\r", searched) if CR in data else size
+        while True:
+            end = lf if lf < cr else cr
+            if end == size:
+                break
+            after = end + 1
+            if end == cr:
+                if after == size:
+                    self._after_cr = True
+                elif data[after] == LF:
+                    after += 1
+            elif (
+                after < size
+                and data[after] == LF
+                and not self._open
+                and self._bare is None
+                and data.startswith(b"data: ", position)
+            ):
+                # The common case: an event of one line, its blank line already here.
+                if not roomy:
+                    self._check(after - position, base + position)
+                self.count += 1
+                if end > position + 6:
+                    yield Kind.EVENT, base + position, None, data[position + 6 : end]
+                position = after + 1
+                lf = _find(data, b"\n", position)
+                continue
+            yield from self._line(data[position:end], base + position)
+            position = after
+            if lf < position:
+                lf = _find(data, b"\n", position)
+            if cr < position:
+                cr = _find(data, b"\r", position)
+        self._keep(data[position:], base + position)
+
+    def _keep(self, tail: bytes, offset: int) -> None:
+        self._base = offset
+        size = len(tail)
+        self._check(size, offset)
+        if size > SMALL_TAIL:
+            self._tail = b""
+            self._parts.append(tail)
+            self._parts_size = size
+        else:
+            self._tail = tail
+
+    def _check(self, size: int, offset: int) -> None:
+        """Whether ``size`` more bytes, at ``offset``, still fit."""
+        before = self._size if self._bare is None else self._bare.size
+        if before + size > self._limit:
+            raise ResponseLimitError(f"an event is larger than {self._limit} bytes", offset=offset)
+
+    # --- one line --------------------------------------------------------------------------------
+
+    def _line(self, line: bytes, offset: int) -> Sequence[Frame]:
+        """What a whole line, without its end, completes."""
+        self._check(len(line) + 1, offset)
+        if self._bare is not None:
+            return self._bare_line(self._bare, line, offset)
+        if not line:
+            return self._dispatch()
+        if line[0] == COLON:
+            self.count += 1
+            return ()
+        if line[0] == BRACE:
+            self._bare = _Bare(offset)
+            return self._bare_line(self._bare, line, offset)
+        return self._field(line, offset)
+
+    def _field(self, line: bytes, offset: int) -> Sequence[Frame]:
+        if not self._open:
+            self._open = True
+            self._start = offset
+        self._size += len(line) + 1
+        name, value = split_field(line)
+        if name == b"data":
+            self._lines.append(value)
+            if value == self._terminator and len(self._lines) == 1 and self._type is None and self._known:
+                return self._dispatch()
+            return ()
+        if name not in _KNOWN or name == b"error":
+            return ((Kind.FIELD, offset, None, line),)
+        if name == b"event":
+            return self._event_type(line, value, offset)
+        return () if _is_utf8(line) else ((Kind.TEXT, offset, None, line),)
+
+    def _event_type(self, line: bytes, value: bytes, offset: int) -> Sequence[Frame]:
+        name = value.decode("utf-8", "replace")
+        self._type = None if name in ("", DEFAULT_TYPE) else name
+        self._known = self._type is None or self._types is None or self._type in self._types
+        return () if self._known else ((Kind.TYPE, offset, None, line),)
+
+    def _dispatch(self) -> Sequence[Frame]:
+        """The event that a blank line ends."""
+        if not self._open:
+            return ()
+        self.count += 1
+        payload = b"\n".join(self._lines)
+        kind = Kind.EVENT if self._known else Kind.DROPPED
+        frame = (kind, self._start, self._type, payload)
+        self._reset()
+        return (frame,) if payload or (frame[2] is not None and kind is Kind.EVENT) else ()
+
+    # --- JSON without ``data:`` ------------------------------------------------------------------
+
+    def _bare_line(self, bare: _Bare, line: bytes, offset: int) -> Sequence[Frame]:
+        """Collect ``line``, until the braces balance or a line comes that cannot be JSON: one that begins with a
+        field of ours. No JSON text has one there, since its strings hold no line ends."""
+        if line[:1] == b":":
+            self.count += 1
+            return ()
+        if split_field(line)[0] in _KNOWN:
+            return (*self._end_of_bare(bare), *self._line(line, offset))
+        return self._end_of_bare(bare) if bare.push(line) else ()
+
+    def _end_of_bare(self, bare: _Bare) -> Sequence[Frame]:
+        self._bare = None
+        frame = (Kind.BARE, bare.offset, None, b"\n".join(bare.lines))
+        return (frame, *self._dispatch()) if bare.blank else (frame,)
+
+    # --- the end of input ------------------------------------------------------------------------
+
+    def finish(self) -> Iterator[Frame]:
+        """What the end of input leaves: a terminator whose line never ended is an event; of the rest only the data
+        (``REST``) and what may be a failure."""
+        tail = b"".join(self._parts) or self._tail
+        if self._bare is not None:
+            if tail and split_field(tail)[0] not in _KNOWN:
+                self._bare.push(tail)
+                tail = b""
+            yield from self._end_of_bare(self._bare)
+        if tail:
+            yield from self._unfinished(tail)
+        if self._open:
+            kind = Kind.REST if self._known else Kind.DROPPED
+            yield kind, self._start, self._type, b"\n".join(self._lines)
+
+    def _unfinished(self, line: bytes) -> Sequence[Frame]:
+        """What a line without its end adds to its event. It is not judged."""
+        name, value = split_field(line)
+        if name == b"data" or (name == b"event" and value == b"error"):
+            return self._field(line, self._base)
+        return ((Kind.DROPPED, self._base, None, line),) if line[0] == BRACE or name == b"error" else ()
+
+
+class _Bare:
+    """Lines of JSON without ``data:``, while they are collected."""
+
+    __slots__ = ("_nesting", "blank", "lines", "offset", "size")
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.lines: list[bytes] = []
+        self.size = 0
+        self.blank = False  # whether an event ended in between
+        self._nesting = Nesting()
+
+    def push(self, line: bytes) -> bool:
+        """Whether ``line`` closes the outermost brace."""
+        self.lines.append(line)
+        self.size += len(line) + 1
+        self.blank = self.blank or not line
+        return self._nesting.push(line) is not None
+
+
+def _find(data: bytes, byte: bytes, start: int) -> int:
+    """The position of ``byte`` from ``start`` on; the length of ``data`` when it is not there."""
+    found = data.find(byte, start)
+    return len(data) if found < 0 else found
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,17 @@
+"""What a parsed JSON value is, for the type checker too."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+Json = dict[str, Any]
+
+
+def is_object(value: Any) -> TypeGuard[Json]:
+    """Whether ``value`` is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Whether ``value`` is a JSON array."""
+    return isinstance(value, list)

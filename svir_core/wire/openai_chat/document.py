@@ -1,0 +1,46 @@
+"""A whole ``chat.completion`` document, read as the one chunk it amounts to (11 section B)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_document(value: Any) -> bool:
+    """Whether ``value`` has a choice with a ``message``. ``object`` tells nothing: mlx-lm sends
+    ``chat.completion`` on its usage chunk."""
+    choices = value.get("choices") if is_object(value) else None
+    return is_array(choices) and any(holds_message(choice) for choice in choices)
+
+
+def holds_message(choice: Any) -> bool:
+    """Whether ``choice`` is one of a document: a ``message``, and no ``delta``."""
+    if not is_object(choice):
+        return False
+    fields = choice
+    return is_object(fields.get("message")) and fields.get("delta") is None
+
+
+def as_chunk(document: Json) -> Json:
+    """The document, each ``message`` made a ``delta``."""
+    choices = document["choices"]
+    return {
+        **document,
+        "choices": [
+            {**choice, "delta": as_delta(choice["message"])} if holds_message(choice) else choice
+            for choice in choices
+        ],
+    }
+
+
+def as_delta(message: Json) -> Json:
+    """The message as a delta; its calls, which have no index there, in their order."""
+    calls = message.get("tool_calls")
+    if not is_array(calls):
+        return message
+    return {
+        **message,
+        "tool_calls": [
+            {"index": index, **call} if is_object(call) else call
+            for index, call in enumerate(calls)
+        ],
+    }

@@ -1,0 +1,158 @@
+"""Chat Completions as tables: which keys are known, what may follow what, what a finish means (10 sections 2 to 8).
+
+Three rules hold for all of it. What stands in no table is refused. A move is judged before anything of
+its chunk is delivered. An answer is whole only after a finish reason and ``[DONE]``.
+
+    START ──content──> TEXT ──call──> CALLS          reasoning moves nothing
+      │                  └──────┬───────┘
+      ├──call──> CALLS          │ finish
+      ├──refusal──> REFUSAL ────┤
+      └──────── finish ─────────┴──> FINISHED ──done──> COMPLETE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+from svir_core.errors import ProtocolError, SvirError, TruncatedStreamError, UnsupportedError
+from svir_core.response import FinishReason
+
+EVENT_TYPES: Final = frozenset({"message", "error"})
+DONE: Final = b"[DONE]"
+
+CHUNK_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage"})
+CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason", "usage"})
+"""What the codec reads of a chunk and of a choice; the rest is accepted, and kept with ``extra=True``."""
+
+DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls"})
+CALL_KEYS: Final = frozenset({"index", "id", "type", "function"})
+"""Unknown keys of a call are continuation data: kept, and sent back."""
+
+PROMPT_REPORT_KEYS: Final = ("prompt_filter_results", "prompt_annotations")
+
+
+class State(Enum):
+    """How far the answer is, and what it is an answer of."""
+
+    START = auto()
+    TEXT = auto()
+    CALLS = auto()
+    REFUSAL = auto()
+    FINISHED = auto()
+    COMPLETE = auto()
+
+
+class Move(Enum):
+    """What a chunk, or the end of the stream, brings. Only what is not empty is a move."""
+
+    CONTENT = auto()
+    REASONING = auto()
+    CALL = auto()
+    REFUSED = auto()
+    FINISH = auto()
+    FILTER_FINISH = auto()
+    """The ``content_filter`` finish of an Azure annotation."""
+    DONE = auto()
+
+
+_MIXED: Final = (ProtocolError, "a refusal is mixed with content or calls")
+_LATE: Final = (UnsupportedError, "the answer goes on after its finish reason")
+_EARLY: Final = (TruncatedStreamError, "the stream ended before the finish reason")
+_ENDED: Final = (UnsupportedError, "the answer goes on after its end")
+
+Step = State | tuple[type[SvirError], str]
+
+MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
+    State.START: {
+        Move.CONTENT: State.TEXT,
+        Move.REASONING: State.START,
+        Move.CALL: State.CALLS,
+        Move.REFUSED: State.REFUSAL,
+        Move.FINISH: State.FINISHED,
+        Move.FILTER_FINISH: State.FINISHED,
+        Move.DONE: _EARLY,
+    },
+    State.TEXT: {
+        Move.CONTENT: State.TEXT,
+        Move.REASONING: State.TEXT,
+        Move.CALL: State.CALLS,
+        Move.REFUSED: _MIXED,
+        Move.FINISH: State.FINISHED,
+        Move.FILTER_FINISH: State.FINISHED,
+        Move.DONE: _EARLY,
+    },
+    State.CALLS: {
+        Move.CONTENT: State.CALLS,
+        Move.REASONING: State.CALLS,
+        Move.CALL: State.CALLS,
+        Move.REFUSED: _MIXED,
+        Move.FINISH: State.FINISHED,
+        Move.FILTER_FINISH: State.FINISHED,
+        Move.DONE: _EARLY,
+    },
+    State.REFUSAL: {
+        Move.CONTENT: _MIXED,
+        Move.REASONING: State.REFUSAL,
+        Move.CALL: _MIXED,
+        Move.REFUSED: State.REFUSAL,
+        Move.FINISH: State.FINISHED,
+        Move.FILTER_FINISH: State.FINISHED,
+        Move.DONE: _EARLY,
+    },
+    State.FINISHED: {
+        Move.CONTENT: _LATE,
+        Move.REASONING: _LATE,
+        Move.CALL: _LATE,
+        Move.REFUSED: _LATE,
+        Move.FINISH: _LATE,
+        Move.FILTER_FINISH: State.FINISHED,
+        Move.DONE: State.COMPLETE,
+    },
+    State.COMPLETE: dict.fromkeys(Move, _ENDED),
+}
+
+
+def step(state: State, move: Move) -> State:
+    """The state after ``move``; raises what the table says when the move is not legal."""
+    after = MOVES[state][move]
+    if isinstance(after, State):
+        return after
+    error, detail = after
+    raise error(detail)
+
+
+FINISHES: Final[Mapping[str, Mapping[State, FinishReason]]] = {
+    "stop": {
+        State.START: FinishReason.STOP,
+        State.TEXT: FinishReason.STOP,
+        State.CALLS: FinishReason.TOOL_CALLS,  # a function required by name: OpenAI, vLLM
+        State.REFUSAL: FinishReason.REFUSAL,
+    },
+    "tool_calls": {
+        State.CALLS: FinishReason.TOOL_CALLS,
+    },
+    "length": {
+        State.START: FinishReason.LENGTH,
+        State.TEXT: FinishReason.LENGTH,
+        State.CALLS: FinishReason.LENGTH,
+        State.REFUSAL: FinishReason.REFUSAL,
+    },
+    "content_filter": {
+        State.START: FinishReason.CONTENT_FILTER,
+        State.TEXT: FinishReason.CONTENT_FILTER,
+        State.REFUSAL: FinishReason.CONTENT_FILTER,
+    },
+}
+"""The server's word, and what the answer was when it finished: the finish. Not here: ``ProtocolError``."""
+
+FILTERED: Final = "content_filter"
+
+
+def finish_of(word: str, answer: State) -> FinishReason:
+    """The finish of an answer. ``ProtocolError`` when the word and the answer do not fit (10 section 3)."""
+    finish = FINISHES[word].get(answer)
+    if finish is None:
+        raise ProtocolError(f"the finish reason {word!r} does not fit what was answered")
+    return finish

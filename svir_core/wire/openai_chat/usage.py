@@ -1,0 +1,48 @@
+"""Usage reports of Chat Completions: where they stand, and what counts as one (10 section 6, 11 section A)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svir_core.response import Usage
+
+
+def reports(chunk: Json) -> list[Any]:
+    """The usage reports of ``chunk``, in the order they are read: ``choices[].usage``, ``x_groq.usage``, ``usage``.
+    ``null`` and ``""`` are no report."""
+    found: list[Any] = []
+    choices = chunk.get("choices")
+    if is_array(choices):
+        found.extend(choice.get("usage") for choice in choices if is_object(choice))
+    groq = chunk.get("x_groq")
+    if is_object(groq):
+        found.append(groq.get("usage"))
+    found.append(chunk.get("usage"))
+    return [report for report in found if report is not None and report != ""]
+
+
+def read(report: Any) -> Usage | None:
+    """The figures of ``report``; ``None`` when it is no object, lacks ``prompt_tokens`` or ``completion_tokens``, or
+    has a figure that is no count."""
+    if not is_object(report):
+        return None
+    fields = report
+    figures = [
+        fields.get("prompt_tokens"),
+        fields.get("completion_tokens"),
+        fields.get("total_tokens"),
+        _detail(fields, "completion_tokens_details", "reasoning_tokens"),
+        _detail(fields, "prompt_tokens_details", "cached_tokens"),
+    ]
+    if figures[0] is None or figures[1] is None or not all(_is_count(figure) for figure in figures):
+        return None
+    return Usage(*figures)
+
+
+def _detail(fields: Json, group: str, name: str) -> Any:
+    details = fields.get(group)
+    return details.get(name) if is_object(details) else details
+
+
+def _is_count(figure: Any) -> bool:
+    return figure is None or (type(figure) is int and figure >= 0)
