@@ -32,7 +32,7 @@ _PLAIN: Final = bytes(byte for byte in range(256) if byte >= 0x20 and byte not i
 
 
 def sanitize(text: str) -> str:
-    """``text``, as an exact ``str``, with every lone surrogate replaced by U+FFFD; two halves of one character are joined."""
+    """``text`` as an exact ``str``: a lone surrogate becomes U+FFFD, two halves of one character are joined."""
     if text.isascii():
         return str.__str__(text)  # of a subclass too: orjson takes no other type as a key
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
