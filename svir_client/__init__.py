@@ -1,0 +1,22 @@
+"""svir's async client: a request in, a typed answer out, on asyncio and trio."""
+
+from svir_client.client import AsyncClient
+from svir_client.rate_limit import RateLimit
+from svir_client.raw import RawStream
+from svir_client.stream import Stream, TextStream
+from svir_client.transport import Transport, TransportResponse
+from svir_core.compat import Compatibility
+
+__all__ = (
+    # what a user makes
+    "AsyncClient",
+    "Compatibility",
+    # what the client gives
+    "RateLimit",
+    "RawStream",
+    "Stream",
+    "TextStream",
+    # what a transport is
+    "Transport",
+    "TransportResponse",
+)

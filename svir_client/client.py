@@ -1,0 +1,284 @@
+"""The client: a request in, a typed answer out, over a transport (30 section 2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
+
+import attrs
+
+from svir_client import files
+from svir_client.driver import Driver
+from svir_client.key import ApiKey, KeySource, key_source, withhold
+from svir_client.raw import RawStream
+from svir_client.stream import Stream
+from svir_client.transport import Transport
+from svir_core.call import Call
+from svir_core.compat import Compatibility
+from svir_core.errors import ConfigError
+from svir_core.exchange import Exchange, Listing
+from svir_core.http_message import Endpoint, HeadersLike, caller_headers
+from svir_core.limits import Limits
+from svir_core.request import Request
+from svir_core.response import Completion
+from svir_core.think import Think, resolve
+from svir_core.wire import openai_chat
+from svir_core.wire.api import Api, CodecOptions, Mode, Model
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Call)
+
+URL_VARIABLE: Final = "SVIR_URL"
+KEY_VARIABLE: Final = "SVIR_API_KEY"
+
+CONNECT_SECONDS: Final = 10.0
+"""A server that is there accepts within one round trip; this covers a lost packet or three."""
+
+IDLE_SECONDS: Final = 300.0
+"""Head and silence between bytes: a long prompt on a local model is silent for minutes."""
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of :meth:`AsyncClient.openai` that say nothing of the address and the key."""
+
+    headers: HeadersLike | None
+    endpoint: str | None
+    allow_http: bool
+    transport: Transport | None
+    connect_timeout: float
+    idle_timeout: float
+    mode: Mode | str
+    think: Think | str
+    limits: Limits | None
+    compat: Compatibility | None
+    include_usage: bool
+    context_tokens: int | None
+    image_tokens: int | None
+
+
+class AsyncClient:
+    """A client of one server, made by :meth:`openai` or :meth:`from_env`; used with ``async with``, or
+    closed by :meth:`aclose`. Tasks share it, and with the h11 transport event loops do too.
+
+    A mistake of the caller raises ``ConfigError``, ``UnsupportedError``, ``AttachmentError`` or
+    ``ContextOverflowError`` before a byte is sent. Its ``repr`` shows neither address nor key.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        endpoint: Endpoint,
+        *,
+        key: KeySource,
+        transport: Transport | None,
+        options: CodecOptions,
+        compat: Compatibility | None,
+        include_usage: bool,
+        connect_timeout: float,
+        idle_timeout: float,
+    ) -> None:
+        self._api = api
+        self._endpoint = endpoint
+        self._key = key
+        self._options = options
+        self._compat = _instance(Compatibility() if compat is None else compat, Compatibility, "compat")
+        self._include_usage = _instance(include_usage, bool, "include_usage")
+        self._connect_timeout = _seconds(connect_timeout, "connect_timeout")
+        self._idle_timeout = _seconds(idle_timeout, "idle_timeout")
+        self._owns_transport = transport is None
+        self._transport = _default_transport() if transport is None else transport
+        self._closed = False
+
+    @classmethod
+    def openai(
+        cls,
+        base_url: str | None,
+        *,
+        api_key: ApiKey | None = None,
+        api_key_env: str | None = None,
+        api_key_file: str | os.PathLike[str] | None = None,
+        headers: HeadersLike | None = None,
+        endpoint: str | None = None,
+        allow_http: bool = False,
+        transport: Transport | None = None,
+        connect_timeout: float = CONNECT_SECONDS,
+        idle_timeout: float = IDLE_SECONDS,
+        mode: Mode | str = Mode.STRICT,
+        think: Think | str = "split",
+        limits: Limits | None = None,
+        compat: Compatibility | None = None,
+        include_usage: bool = True,
+        context_tokens: int | None = None,
+        image_tokens: int | None = None,
+    ) -> Self:
+        """A client of a server that speaks Chat Completions. Nothing is sent yet.
+
+        Args:
+            base_url: with or without ``/v1``; ``None`` only beside ``endpoint``.
+            api_key: the key, or a function, async too, that is asked for it before each call.
+            api_key_env: the environment variable that holds the key; read now.
+            api_key_file: the file that holds it, blanks around it stripped; read now.
+            headers: sent with every request, the model listing included.
+            endpoint: the whole URL that takes requests, in place of the one derived from ``base_url``.
+            allow_http: plain ``http`` to another machine.
+            transport: moves the bytes; the caller closes it. By default an ``H11Transport`` of its own.
+            connect_timeout: seconds for connecting.
+            idle_timeout: seconds without a byte of the response, its head included.
+            mode: "strict", or "lenient" for a decoder that forgives and records it.
+            think: how ``<think>`` tags are read: "split", "keep", "inside", or a ``Think``.
+            limits: what one response may cost.
+            compat: what the server is known to refuse; share one handle between clients of one server.
+            include_usage: ask for token counts; ``request.include_usage``, when set, wins.
+            context_tokens: refuse a request that cannot fit, before it is sent.
+            image_tokens: what an image counts for that, in place of its encoded length.
+
+        Raises:
+            ConfigError: any of it is wrong: more than one key, a URL that the rules refuse, a timeout
+                or a limit that is zero, negative or no number.
+        """
+        api_key = withhold(api_key)
+        key = key_source(api_key, api_key_env, api_key_file, os.environ)
+        resolve(think)  # refuses what it does not know, now rather than in the first call
+        return cls(
+            openai_chat.API,
+            Endpoint.parse(base_url, headers=() if headers is None else headers, allow_http=allow_http, url=endpoint),
+            key=key,
+            transport=transport,
+            options=CodecOptions(mode, think, Limits() if limits is None else limits, context_tokens, image_tokens),
+            compat=compat,
+            include_usage=include_usage,
+            connect_timeout=connect_timeout,
+            idle_timeout=idle_timeout,
+        )
+
+    @classmethod
+    def from_env(cls, **options: Unpack[ClientOptions]) -> Self:
+        """:meth:`openai` with the base URL of ``SVIR_URL`` and, unless it is unset or empty, the key of
+        ``SVIR_API_KEY``: the only thing here that reads the environment without being told a name.
+
+        Raises ``ConfigError`` when ``SVIR_URL`` is unset or empty, and whatever :meth:`openai` raises.
+        """
+        base_url = os.environ.get(URL_VARIABLE)
+        if not base_url:
+            raise ConfigError(f"the environment variable {URL_VARIABLE} is not set")
+        return cls.openai(base_url, api_key_env=KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None, **options)
+
+    async def complete(
+        self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
+    ) -> Completion:
+        """The whole answer. Nothing stays open, however it ends; raises what :meth:`stream` raises."""
+        async with self.stream(request, headers=headers, idle_timeout=idle_timeout) as stream:
+            async for _ in stream:
+                pass
+        return stream.result()
+
+    def stream(
+        self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
+    ) -> Stream:
+        """The answer's events as they come: ``async with client.stream(request) as stream``.
+
+        ``headers`` replace the client's of the same name for this call; ``idle_timeout`` replaces the
+        client's. Entering and iterating raise; see :class:`Stream`.
+        """
+        return Stream(self._exchange(request, headers, idle_timeout))
+
+    def send(
+        self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
+    ) -> RawStream:
+        """The answer's bytes as they come, for a relay: ``async with client.send(request) as raw``.
+
+        Refusals and the one lean retry are handled as for :meth:`stream`; nothing is decoded.
+        """
+        return RawStream(self._exchange(request, headers, idle_timeout))
+
+    async def list_models(self) -> tuple[Model, ...]:
+        """The models that the server lists below the base URL, in its order, none left out.
+
+        Raises what an error status means, ``ProtocolError`` for an answer that is no listing, and
+        ``ResponseLimitError`` for one of more than 16 MiB.
+        """
+
+        async def begin() -> Listing:
+            return Listing(self._api, await self._endpoint_of_call())
+
+        driver = self._driver(begin)
+        await driver.open()
+        await driver.read_all()
+        return driver.call.models or ()
+
+    async def aclose(self) -> None:
+        """Refuse further calls, and close the transport when this client made it. Idempotent."""
+        self._closed = True
+        if self._owns_transport:
+            await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._api.name} {'closed' if self._closed else 'open'}>"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConfigError("the client is closed")
+
+    async def _endpoint_of_call(self) -> Endpoint:
+        self._check_open()
+        return attrs.evolve(self._endpoint, key=await self._key.current())
+
+    def _exchange(self, request: Request, headers: HeadersLike | None, idle_timeout: float | None) -> Driver[Exchange]:
+        self._check_open()
+        if not isinstance(request, Request):
+            raise ConfigError(f"a call takes a Request, not a {type(request).__name__}")
+        checked = () if headers is None else caller_headers(headers)
+
+        async def begin() -> Exchange:
+            return Exchange(
+                self._api,
+                request,
+                await self._endpoint_of_call(),
+                self._compat,
+                options=self._options,
+                measured=await files.measure_in_thread(request),
+                headers=checked,
+                include_usage=self._include_usage,
+            )
+
+        return self._driver(begin, idle_timeout)
+
+    def _driver(self, begin: Callable[[], Awaitable[C]], idle_timeout: float | None = None) -> Driver[C]:
+        return Driver(
+            begin,
+            self._transport,
+            connect_timeout=self._connect_timeout,
+            idle_timeout=self._idle_timeout if idle_timeout is None else _seconds(idle_timeout, "idle_timeout"),
+        )
+
+
+def _instance(value: T, kind: type[T], name: str) -> T:
+    if not isinstance(value, kind):
+        raise ConfigError(f"{name} must be a {kind.__name__}, not a {type(value).__name__}")
+    return value
+
+
+def _seconds(value: float, name: str) -> float:
+    """``value`` when it is a positive number of seconds, infinity included; NaN is not positive."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"{name} must be a positive number of seconds")
+    return value
+
+
+def _default_transport() -> Transport:
+    from svir_transport.h11 import H11Transport  # imported late: who brings a transport may not have it
+
+    return H11Transport()

@@ -1,0 +1,118 @@
+"""One call over a transport: the loop that every driver of an exchange is (00 section 4).
+
+Two rules hold for all of it. However it ends, cancellation at any await included, no response is left
+open. No cancel scope outlives the await it bounds: only the wait for a refusal's body has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Generic, TypeVar
+
+import anyio
+
+from svir_client import files
+from svir_client.transport import Transport, TransportResponse
+from svir_core.call import Call, ReadError, Retry
+from svir_core.errors import SvirError
+from svir_core.event import Events
+from svir_core.http_message import HttpRequest, ResponseHead
+
+C = TypeVar("C", bound=Call)
+
+
+class Driver(Generic[C]):
+    """A call that was made ready and not yet sent. ``begin`` gives its state machine, both timeouts are seconds.
+
+    Attributes:
+        head: the head of the latest response, a refused one too; ``None`` before there is any.
+        call, response, body: of the answer; they are there once :meth:`open` has returned.
+    """
+
+    __slots__ = ("_begin", "_connect_timeout", "_idle_timeout", "_transport", "body", "call", "head", "response")
+
+    call: C
+    response: TransportResponse
+    body: AsyncIterator[bytes]
+
+    def __init__(
+        self,
+        begin: Callable[[], Awaitable[C]],
+        transport: Transport,
+        *,
+        connect_timeout: float,
+        idle_timeout: float,
+    ) -> None:
+        self._begin = begin
+        self._transport = transport
+        self._connect_timeout = connect_timeout
+        self._idle_timeout = idle_timeout
+        self.head: ResponseHead | None = None
+
+    async def open(self) -> None:
+        """Send the request, and at most one retry, until an answer begins.
+
+        Raises the caller's mistakes before a byte is sent; then what the transport raises, and the error
+        that a refusal is.
+        """
+        call = await self._begin()
+        request = call.start()
+        while True:
+            response = await self._send(call, request)
+            self.head = response.head
+            begun = False
+            try:
+                step = call.head(response.head.status, response.head.headers)
+                if not isinstance(step, ReadError):
+                    self.call, self.response, self.body = call, response, aiter(response)
+                    begun = True
+                    return
+                last = await self._read_refusal(call, response, step)
+            finally:
+                if not begun:
+                    await response.aclose()
+            if not isinstance(last, Retry):
+                raise last.error or RuntimeError("a refusal without an error")
+            request = last.http_request
+
+    def finish(self) -> Events:
+        """The body of the answer ended, or was cut off: its last events."""
+        last = self.call.finish()
+        if isinstance(last, Retry):
+            raise RuntimeError("an answer that has begun is not retried")
+        return last
+
+    async def read_all(self) -> None:
+        """Read the whole answer and close it; what is wrong with it is raised, a cut body too."""
+        try:
+            async for data in self.body:
+                tuple(self.call.push(data))
+            tuple(self.finish())
+            return
+        except SvirError as error:
+            failure = self.call.fail(error)
+        finally:
+            await self.response.aclose()
+        raise failure
+
+    async def _send(self, call: C, request: HttpRequest) -> TransportResponse:
+        body = None if request.body is None else files.stream(request.body)
+        try:
+            return await self._transport.open(
+                request, body, idle_timeout=self._idle_timeout, connect_timeout=self._connect_timeout
+            )
+        except SvirError as error:
+            failure = call.fail(error)
+        raise failure
+
+    async def _read_refusal(self, call: C, response: TransportResponse, step: ReadError) -> Events | Retry:
+        """What a refusal means, by as much of its body as comes in time: the status stands without any."""
+        received = 0
+        with anyio.move_on_after(step.seconds), contextlib.suppress(SvirError):
+            async for data in response:
+                call.push(data)
+                received += len(data)
+                if received >= step.limit:
+                    break
+        return call.finish()

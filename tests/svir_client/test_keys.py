@@ -1,0 +1,116 @@
+"""Where a key comes from, and that it shows nowhere."""
+
+from __future__ import annotations
+
+import pathlib
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from svir_client import AsyncClient
+from svir_client.key import KEY_FILE_BYTES, key_source
+from svir_core.errors import ConfigError
+from svir_core.http_message import Secret
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-0123456789abcdef"
+
+
+async def rotating() -> str:
+    return KEY
+
+
+class Vault:
+    """A callable object whose answer is awaitable, as identity libraries have it."""
+
+    async def __call__(self) -> Secret:
+        return Secret(KEY)
+
+
+@pytest.mark.parametrize("key", [KEY, Secret(KEY), lambda: KEY, lambda: Secret(KEY), rotating, Vault()])
+async def test_a_key_of_every_form(key: Any) -> None:
+    current = await key_source(key, None, None, {}).current()
+    assert current == Secret(KEY)
+
+
+async def test_no_key() -> None:
+    assert await key_source(None, None, None, {}).current() is None
+
+
+async def test_a_key_from_the_environment_is_read_once() -> None:
+    environment = {"SOME_KEY": KEY}
+    source = key_source(None, "SOME_KEY", None, environment)
+    environment["SOME_KEY"] = "another"
+    assert await source.current() == Secret(KEY)
+
+
+async def test_a_key_from_a_file_without_the_blanks_around_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(f"  {KEY}\r\n")
+    assert await key_source(None, None, path, {}).current() == Secret(KEY)
+    assert await key_source(None, None, str(path), {}).current() == Secret(KEY)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(KEY, "NAME", None), (KEY, None, "file"), (None, "NAME", "file"), (KEY, "NAME", "file")],
+)
+def test_more_than_one_key_is_refused(options: tuple[Any, Any, Any]) -> None:
+    with pytest.raises(ConfigError, match="one of api_key, api_key_env and api_key_file"):
+        key_source(*options, {"NAME": KEY})
+
+
+@pytest.mark.parametrize("environment", [{}, {"NAME": ""}, {"NAME": "two words"}, {"NAME": "line\n"}])
+def test_a_variable_without_a_key_is_refused_by_its_name(environment: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="NAME") as caught:
+        key_source(None, "NAME", None, environment)
+    assert "two words" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"\xff\xfe", b"a b", b"k" * (KEY_FILE_BYTES + 1)])
+def test_a_file_without_a_key_is_refused(tmp_path: pathlib.Path, content: bytes) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="api_key_file"):
+        key_source(None, None, path, {})
+
+
+@pytest.mark.parametrize("path", ["missing", ".", "nul\0byte"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: pathlib.Path, path: str) -> None:
+    with pytest.raises(ConfigError, match="api_key_file cannot be read") as caught:
+        key_source(None, None, str(tmp_path / path), {})
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("key", [7, b"hunter2", "", "hunter\n2", "hunter\u00e9"])
+def test_what_is_no_key_is_refused_without_being_shown(key: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        AsyncClient.openai("http://127.0.0.1:1", api_key=key)
+    assert "hunter" not in f"{caught.value} {caught.value!r}"
+
+
+@pytest.mark.parametrize("provider", [lambda: None, lambda: 7, lambda: "", lambda: "a b"])
+async def test_a_function_that_gives_no_key_is_refused_in_the_call(provider: Callable[[], Any]) -> None:
+    source = key_source(provider, None, None, {})
+    with pytest.raises(ConfigError, match="api_key function"):
+        await source.current()
+
+
+async def test_what_the_function_raises_passes_through() -> None:
+    def broken() -> str:
+        raise LookupError("the vault is sealed")
+
+    with pytest.raises(LookupError, match="sealed"):
+        await key_source(broken, None, None, {}).current()
+
+
+def test_a_key_shows_in_no_repr_and_no_local_of_a_traceback() -> None:
+    assert KEY not in repr(key_source(KEY, None, None, {}))
+    with pytest.raises(ConfigError) as caught:
+        AsyncClient.openai("ftp://127.0.0.1", api_key=KEY)
+    for frame, _ in traceback.walk_tb(caught.value.__traceback__.tb_next if caught.value.__traceback__ else None):
+        assert KEY not in repr(frame.f_locals)
