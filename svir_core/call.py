@@ -88,8 +88,8 @@ class Silence:
     def finish(self) -> Events:
         """No events."""
         last, self._last = self._last, Events()
-        if last.error is not None and not last.error_seen:
-            raise last.error
+        if not last.error_seen:
+            last.throw()
         return self._last
 
 

@@ -96,6 +96,6 @@ class Refusal:
     def error(self) -> SvirError:
         """The error that this response is."""
         if self._reason is not None:
-            text = bytes(self._body).decode("utf-8", "replace").strip()
+            text = bytes(self._body).strip().decode("utf-8", "replace")
             return UnsupportedError(self._reason, server_message=text or None)
         return status_error(self._head.status, self.failure(), retry_after(self._head.get("retry-after"), self._now))
