@@ -1,1 +1,137 @@
-"""svir's codec: bytes in, events out; request in, bytes out. No I/O."""
+"""svir's codec: bytes in, events out; request in, bytes out. No I/O.
+
+The wire APIs are ``svir_core.wire.openai_chat`` and its like; the JSON form of every type here is
+``svir_core.serial``.
+"""
+
+from svir_core.body import Body, Measured, Measurements
+from svir_core.compat import Compatibility
+from svir_core.errors import (
+    AttachmentError,
+    AuthenticationError,
+    ConfigError,
+    ContentFilterError,
+    ContextOverflowError,
+    ErrorKind,
+    ProtocolError,
+    RateLimitedError,
+    ResponseLimitError,
+    ResponseTimeoutError,
+    ServerError,
+    SvirError,
+    TransportError,
+    TruncatedStreamError,
+    UnsupportedError,
+)
+from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
+from svir_core.exchange import READ_STREAM, Exchange, Listing, ReadError, ReadStream, Retry
+from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
+from svir_core.limits import Limits
+from svir_core.message import (
+    BytesSource,
+    Image,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    PathSource,
+    Reasoning,
+    ResultPart,
+    Role,
+    Source,
+    Text,
+    TextFile,
+    ToolCall,
+    ToolResult,
+    UrlSource,
+)
+from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Toolbox, ToolChoice, ToolMode
+from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
+from svir_core.tap import Tap
+from svir_core.think import Think
+from svir_core.version import VERSION as __version__
+from svir_core.wire.api import CodecOptions, Compat, Mode, Model
+
+__all__ = (
+    # what is asked
+    "Request",
+    "Message",
+    "Role",
+    "Tool",
+    "Toolbox",
+    "ToolChoice",
+    "ToolMode",
+    "ResponseFormat",
+    "Schema",
+    "Effort",
+    # what messages are made of
+    "Part",
+    "ResultPart",
+    "Text",
+    "Image",
+    "TextFile",
+    "Media",
+    "Reasoning",
+    "ToolCall",
+    "ToolResult",
+    "Opaque",
+    "Source",
+    "PathSource",
+    "BytesSource",
+    "UrlSource",
+    # what is answered
+    "Event",
+    "Events",
+    "TextDelta",
+    "ReasoningDelta",
+    "ToolCallDelta",
+    "Completed",
+    "Completion",
+    "FinishReason",
+    "Usage",
+    "Timing",
+    "Partial",
+    "Anomaly",
+    "AnomalyCode",
+    "Model",
+    # how it is encoded and decoded
+    "Mode",
+    "Think",
+    "Limits",
+    "CodecOptions",
+    "Body",
+    "Measured",
+    "Measurements",
+    "Tap",
+    # a whole call without I/O
+    "Exchange",
+    "Listing",
+    "READ_STREAM",
+    "ReadStream",
+    "ReadError",
+    "Retry",
+    "Endpoint",
+    "Secret",
+    "HttpRequest",
+    "ResponseHead",
+    "Compatibility",
+    "Compat",
+    # what can go wrong
+    "SvirError",
+    "ErrorKind",
+    "TransportError",
+    "ResponseTimeoutError",
+    "RateLimitedError",
+    "TruncatedStreamError",
+    "AuthenticationError",
+    "ContextOverflowError",
+    "ContentFilterError",
+    "ProtocolError",
+    "ServerError",
+    "UnsupportedError",
+    "ResponseLimitError",
+    "AttachmentError",
+    "ConfigError",
+    # itself
+    "__version__",
+)

@@ -161,7 +161,7 @@ class Call(ABC):
         """The events that ``data`` completes: none for a refusal, none once the call is over."""
         self._move(Signal.DATA)
         events = self._body.push(data)
-        if self._state is not State.OVER and (events.error is not None or self._body.done):
+        if (events.error is not None or self._body.done) and self._state is not State.OVER:
             self._over(events.error, events)
         return events
 
