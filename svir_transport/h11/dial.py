@@ -14,7 +14,6 @@ import anyio
 
 from svir_core.errors import ConfigError
 from svir_transport.h11.channel import Channel, TcpChannel, TlsChannel
-from svir_transport.h11.fault import FOREIGN
 
 RACE_SECONDS: Final = 0.25
 """How long one address is tried before the next is tried beside it (RFC 8305, section 5)."""
@@ -58,7 +57,7 @@ async def dial(origin: Origin, context: ssl.SSLContext | None) -> Channel:
     if context is None:
         return tcp
     try:
-        tls = TlsChannel(tcp, context, origin.host)
+        tls = TlsChannel(tcp, context, origin.host.removesuffix("."))  # certificates have no root dot
         await tls.handshake()
         if tls.protocol not in (None, ALPN):
             raise ConfigError(
@@ -110,7 +109,7 @@ class _Race:
 
     def __init__(self) -> None:
         self.winner: socket.socket | None = None
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     async def run(self, addresses: Sequence[Address]) -> None:
         async with anyio.create_task_group() as group:
@@ -118,7 +117,9 @@ class _Race:
             async def attempt(address: Address, failed: anyio.Event) -> None:
                 try:
                     connected = await _connect_one(address)
-                except FOREIGN as error:
+                except anyio.get_cancelled_exc_class():
+                    raise
+                except BaseException as error:  # noqa: BLE001 - raised by `_connect`, outside of the task group
                     self.failure = error
                     failed.set()
                     return

@@ -22,6 +22,7 @@ TABLE: Final[tuple[tuple[type[Exception], type[SvirError], str], ...]] = (
     (ssl.SSLError, TransportError, "TLS failed"),
     (socket.gaierror, TransportError, "the host name could not be resolved"),
     (UnicodeError, ConfigError, "the host name is not valid"),
+    (OverflowError, ConfigError, "the port is out of range"),
     (TimeoutError, ResponseTimeoutError, "the operating system gave the connection up"),
     (OSError, TransportError, "the connection failed"),
     (anyio.ClosedResourceError, TransportError, "the connection was closed on this side"),

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import h11
 
-from svir_core.errors import ProtocolError, SvirError, TransportError
+from svir_core.errors import SvirError, TransportError
 from svir_core.http_message import ResponseHead
 from svir_transport.h11.connection import Connection
 from svir_transport.h11.fault import FOREIGN, translate
@@ -127,8 +127,6 @@ class H11Response:
                 if isinstance(event, h11.EndOfMessage):
                     self._complete = True
                     self._lease.keep()
-                elif event is not h11.NEED_DATA:
-                    failure = ProtocolError("the response's body is not framed as HTTP")
                 break
         except h11.RemoteProtocolError as error:
             failure = TransportError("the response's body was cut off") if self._connection.ended else translate(error)

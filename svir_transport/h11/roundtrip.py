@@ -8,6 +8,8 @@ its tasks keep what fails to themselves, so that no exception group arises.
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import h11
@@ -62,7 +64,7 @@ class RoundTrip:
         self._informational = 0
         self._written = False
         self._head: h11.Response | None = None
-        self._error: BaseException | None = None  # of the body's source: goes to the caller as it is
+        self._error: BaseException | None = None  # the body's, or a bug: goes to the caller as it is
         self._write_failure: SvirError | None = None  # not final: the response may be here all the same
         self._read_failure: SvirError | None = None
 
@@ -99,13 +101,24 @@ class RoundTrip:
 
     async def _read_only(self) -> None:
         with anyio.CancelScope() as scope:
-            await self._read(scope, _IdleClock(scope, self._idle))
+            await self._kept(scope, partial(self._read, scope, _IdleClock(scope, self._idle)))
 
     async def _both_ways(self) -> None:
         async with anyio.create_task_group() as group:
-            clock = _IdleClock(group.cancel_scope, self._idle)
-            group.start_soon(self._write, group.cancel_scope, clock)
-            await self._read(group.cancel_scope, clock)
+            scope = group.cancel_scope
+            clock = _IdleClock(scope, self._idle)
+            group.start_soon(self._kept, scope, partial(self._write, clock))
+            await self._kept(scope, partial(self._read, scope, clock))
+
+    async def _kept(self, scope: anyio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
+        """Do ``work``; what it raises ends the scope, and is kept for the caller as it is."""
+        try:
+            await work()
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised by `head`, outside of the task group
+            self._error = error
+            scope.cancel()
 
     async def _read(self, scope: anyio.CancelScope, clock: _IdleClock) -> None:
         """Read up to the final head; end the upload when that is no success, or when there is none."""
@@ -130,21 +143,13 @@ class RoundTrip:
                 raise ProtocolError(f"more than {INFORMATIONAL_RESPONSES} informational responses")
         return None
 
-    async def _write(self, scope: anyio.CancelScope, clock: _IdleClock) -> None:
+    async def _write(self, clock: _IdleClock) -> None:
         """Write what is left of the block under way, then every further block."""
-        try:
-            while await self._write_block(clock):
-                if self._upload.done:
-                    break
-                clock.pause()
-                self._block = await self._upload.pull()
-                clock.resume()
-                self._pending = memoryview(self._block)
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever the body raises leaves as it came
-            self._error = error
-            scope.cancel()
+        while await self._write_block(clock) and not self._upload.done:
+            clock.pause()
+            self._block = await self._upload.pull()
+            clock.resume()
+            self._pending = memoryview(self._block)
 
     async def _write_block(self, clock: _IdleClock) -> bool:
         """Write the block under way; false when the connection failed, which leaves the response to be read."""

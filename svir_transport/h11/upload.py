@@ -47,17 +47,16 @@ class Upload:
 
         Raises ``AttachmentError`` when the body is shorter or longer than declared.
         """
-        if self.done:
+        if self.done or self._body is None:
             return b""
-        block = await self._next()
-        while self._remaining == 0 and not self.done:
-            await self._next()
+        block = await self._next(self._body)
+        if self._remaining == 0 and not self.done:
+            await self._next(self._body)
         return block
 
-    async def _next(self) -> bytes:
+    async def _next(self, body: AsyncIterator[bytes]) -> bytes:
         """The next block that is not empty, or ``b""`` with ``done`` set."""
-        body = self._body
-        while body is not None:
+        while True:
             try:
                 block = await body.__anext__()
             except StopAsyncIteration:

@@ -1,0 +1,214 @@
+"""The pool as a data structure: drawn sequences of use against its bounds."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svir_core.errors import TransportError
+from svir_core.http_message import HttpRequest
+from svir_transport.h11.connection import Connection
+from svir_transport.h11.dial import Origin
+from svir_transport.h11.pool import Lease, Pool
+
+pytestmark = pytest.mark.anyio
+
+REQUEST = HttpRequest("GET", "http", "h", 80, "/", (("host", "h"),))
+
+
+class Quiet:
+    """A channel with nothing behind it."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.alive = True
+        self.closed = False
+        self.answers = [b"HTTP/1.1 204 No Content\r\n\r\n"]
+
+    def receive_now(self) -> bytes | None:
+        return self.answers[0]
+
+    def send_now(self, data: memoryview) -> int:
+        return len(data)
+
+    def flush_now(self) -> bool:
+        return True
+
+    async def readable(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def writable(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    def quiet(self) -> bool:
+        return self.alive
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def origin(port: int) -> Origin:
+    return Origin("http", "h", port)
+
+
+async def used(connection: Connection) -> None:
+    """A whole request and its answer."""
+    connection.request_head(REQUEST)
+    connection.request_sent()
+    await connection.receive()
+    connection.head()
+    connection.next_event()
+    assert connection.reusable
+
+
+async def leased(pool: Pool, port: int = 80) -> tuple[Lease, Connection]:
+    lease = await pool.lease()
+    connection = lease.take_idle(origin(port))
+    if connection is None:
+        connection = Connection(origin(port), Quiet())
+        lease.hold(connection)
+    await used(connection)
+    return lease, connection
+
+
+def closed(connection: Connection) -> bool:
+    channel = connection.channel
+    assert isinstance(channel, Quiet)
+    return channel.closed
+
+
+async def test_last_in_first_out_per_origin() -> None:
+    pool = Pool(10, 10, 30.0)
+    leases = [await leased(pool, port) for port in (80, 80, 81)]
+    for lease, _ in leases:
+        lease.keep()
+    assert (pool.leased, pool.idle) == (0, 3)
+    for port, place in ((80, 1), (80, 0), (81, 2)):
+        lease, connection = await leased(pool, port)
+        assert connection is leases[place][1]
+        assert connection.used
+        lease.drop()
+    assert (pool.leased, pool.idle) == (0, 0)
+
+
+async def test_expiry_by_the_clock() -> None:
+    clock = Clock()
+    pool = Pool(10, 10, 30.0, clock)
+    first, second = await leased(pool), await leased(pool)
+    first[0].keep()
+    clock.now = 10.0
+    second[0].keep()
+    clock.now = 29.9
+    lease, connection = await leased(pool)
+    assert connection is second[1]
+    lease.keep()
+    clock.now = 30.0
+    assert (await leased(pool))[1] is second[1]
+    assert closed(first[1])
+    assert pool.idle == 0
+
+
+async def test_the_oldest_goes_when_there_are_too_many() -> None:
+    clock = Clock()
+    pool = Pool(10, 2, 30.0, clock)
+    leases = [await leased(pool, port) for port in (80, 81, 82)]
+    for lease, _ in leases:
+        clock.now += 1
+        lease.keep()
+    assert [closed(connection) for _, connection in leases] == [True, False, False]
+
+
+async def test_a_stale_one_is_closed_and_the_next_is_tried() -> None:
+    pool = Pool(10, 10, 30.0)
+    leases = [await leased(pool), await leased(pool)]
+    for lease, _ in leases:
+        lease.keep()
+    channel = leases[1][1].channel
+    assert isinstance(channel, Quiet)
+    channel.alive = False
+    assert (await leased(pool))[1] is leases[0][1]
+    assert closed(leases[1][1])
+
+
+async def test_a_lease_ends_once() -> None:
+    pool = Pool(1, 1, 30.0)
+    lease, connection = await leased(pool)
+    lease.keep()
+    lease.keep()
+    lease.drop()
+    assert not closed(connection)
+    assert (pool.leased, pool.idle) == (0, 1)
+    with anyio.fail_after(1):
+        await pool.lease()
+
+
+async def test_what_cannot_carry_another_request_is_closed() -> None:
+    pool = Pool(1, 1, 30.0)
+    lease = await pool.lease()
+    connection = Connection(origin(80), Quiet())
+    lease.hold(connection)
+    lease.keep()
+    assert closed(connection)
+    assert (pool.leased, pool.idle) == (0, 0)
+
+
+async def test_a_closed_pool_keeps_and_gives_nothing() -> None:
+    pool = Pool(2, 2, 30.0)
+    lease, connection = await leased(pool)
+    other = await pool.lease()
+    pool.close()
+    lease.keep()
+    assert closed(connection)
+    with pytest.raises(TransportError, match="closed"):
+        await pool.lease()
+    pool.drop_leases()
+    late = Connection(origin(80), Quiet())
+    with pytest.raises(TransportError, match="closed"):
+        other.hold(late)
+    assert closed(late)
+    assert (pool.leased, pool.idle) == (0, 0)
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(["lease", "keep", "drop", "stale", "later"]), st.integers(0, 5))))
+@settings(max_examples=50)
+async def test_bounds_hold_whatever_is_done(steps: list[tuple[str, int]]) -> None:
+    clock = Clock()
+    pool = Pool(3, 2, 5.0, clock)
+    held: list[tuple[Lease, Connection]] = []
+    made: set[Connection] = set()
+    for what, number in steps:
+        match what:
+            case "lease" if len(held) < 3:
+                held.append(await leased(pool, number % 3))
+                made.add(held[-1][1])
+            case "keep" if held:
+                held.pop(number % len(held))[0].keep()
+            case "drop" if held:
+                held.pop(number % len(held))[0].drop()
+            case "stale" if made:
+                channel = sorted(made, key=id)[number % len(made)].channel
+                assert isinstance(channel, Quiet)
+                channel.alive = False
+            case _:
+                clock.now += number
+        open_now = [connection for connection in made if not closed(connection)]
+        assert pool.leased == len(held)
+        assert pool.idle <= 2
+        assert pool.leased + pool.idle <= 3
+        assert len(open_now) == pool.leased + pool.idle
+        assert all(connection in open_now for _, connection in held)
+    for lease, _ in held:
+        lease.drop()
+    pool.close()
+    assert all(closed(connection) for connection in made)
+    assert (pool.leased, pool.idle) == (0, 0)
