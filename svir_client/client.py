@@ -11,7 +11,7 @@ import attrs
 
 from svir_client import files
 from svir_client.driver import Driver
-from svir_client.key import ApiKey, KeySource, key_source, withhold
+from svir_client.key import ApiKey, KeySource
 from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
@@ -141,8 +141,9 @@ class AsyncClient:
             ConfigError: any of it is wrong: more than one key, a URL that the rules refuse, a timeout
                 or a limit that is zero, negative or no number.
         """
-        api_key = withhold(api_key)
-        key = key_source(api_key, api_key_env, api_key_file, os.environ)
+        key = KeySource(api_key, api_key_env, api_key_file)
+        del api_key  # a traceback's locals show no key
+        key.read(os.environ)
         resolve(think)  # refuses what it does not know, now rather than in the first call
         return cls(
             openai_chat.API,

@@ -10,7 +10,8 @@ from typing import Final
 from svir_core.errors import ConfigError
 from svir_core.http_message import Secret
 
-ApiKey = str | Secret | Callable[[], str | Secret | Awaitable[str | Secret]]
+KeyFunction = Callable[[], str | Secret | Awaitable[str | Secret]]
+ApiKey = str | Secret | KeyFunction
 """A key, or a function that gives the current one; it may be async (rotating tokens)."""
 
 KEY_FILE_BYTES: Final = 64 * 1024
@@ -18,32 +19,54 @@ KEY_FILE_BYTES: Final = 64 * 1024
 
 
 class KeySource:
-    """The key of each call. Its ``repr`` withholds it."""
+    """The key of each call. Making one checks nothing, so that a caller can let go of a plain key before
+    anything is raised: a traceback's locals then show this object, and its ``repr`` withholds the key.
+    """
 
-    __slots__ = ("_fixed", "_provider")
+    __slots__ = ("_file", "_function", "_given", "_key", "_variable")
 
-    def __init__(self, key: ApiKey | None) -> None:
-        self._fixed: Secret | None = None
-        self._provider: Callable[[], str | Secret | Awaitable[str | Secret]] | None = None
-        if key is None:
-            return
-        if isinstance(key, str | Secret):
-            self._fixed = _secret(key, "api_key")
-        elif callable(key):
-            self._provider = key
-        else:
-            raise ConfigError(f"api_key is a str, a Secret or a function that gives one, not a {type(key).__name__}")
+    def __init__(
+        self,
+        api_key: ApiKey | None = None,
+        api_key_env: str | None = None,
+        api_key_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._given = api_key
+        self._variable = api_key_env
+        self._file = api_key_file
+        self._key: Secret | None = None
+        self._function: KeyFunction | None = None
+
+    def read(self, environment: Mapping[str, str]) -> None:
+        """Find the key where the options say; all ``None`` is no key. A variable and a file are read now.
+
+        Raises ``ConfigError`` when more than one option is given, or the one given leads to no key.
+        """
+        if sum(option is not None for option in (self._given, self._variable, self._file)) > 1:
+            raise ConfigError("give one of api_key, api_key_env and api_key_file")
+        if self._variable is not None:
+            self._key = _from_environment(self._variable, environment)
+        elif self._file is not None:
+            self._key = _from_file(self._file)
+        elif callable(self._given):
+            self._function = self._given
+        elif self._given is not None:
+            self._key = _secret(self._given, "api_key")
+        self._given = None
 
     async def current(self) -> Secret | None:
         """The key for one call. What the caller's function raises passes through as it is; a value that
         is no key is a ``ConfigError``."""
-        if self._provider is None:
-            return self._fixed
-        value = self._provider()
-        return _secret(await value if inspect.isawaitable(value) else value, "what the api_key function gave")
+        if self._function is None:
+            return self._key
+        return _secret(await _resolved(self._function()), "what the api_key function gave")
 
     def __repr__(self) -> str:
         return "<KeySource>"
+
+
+async def _resolved(value: str | Secret | Awaitable[str | Secret]) -> str | Secret:
+    return await value if inspect.isawaitable(value) else value
 
 
 def _secret(value: str | Secret, what: str) -> Secret:
@@ -53,6 +76,7 @@ def _secret(value: str | Secret, what: str) -> Secret:
         return Secret(value)
     except ConfigError as error:
         problem = error.detail
+    del value  # what is refused may still be most of a key
     raise ConfigError(f"{what}: {problem}")
 
 
@@ -64,38 +88,17 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> Secret:
 
 def _from_file(path: str | os.PathLike[str]) -> Secret:
     try:
-        with open(path, "rb") as file:
-            data = file.read(KEY_FILE_BYTES + 1)
-        text = data.decode("utf-8").strip()
+        return _secret(_read(path), "api_key_file")
+    except ConfigError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or no path at all
         problem = type(error).__name__
-    else:
-        if len(data) <= KEY_FILE_BYTES:
-            return _secret(text, "api_key_file")
-        problem = "it is larger than 64 KiB"
     raise ConfigError(f"api_key_file cannot be read: {problem}")
 
 
-def withhold(key: ApiKey | None) -> ApiKey | None:
-    """``key``, as a ``Secret`` when it is a plain string: what a traceback's locals then show."""
-    return _secret(key, "api_key") if isinstance(key, str) else key
-
-
-def key_source(
-    api_key: ApiKey | None,
-    api_key_env: str | None,
-    api_key_file: str | os.PathLike[str] | None,
-    environment: Mapping[str, str],
-) -> KeySource:
-    """The source that the three options name; all ``None`` is no key.
-
-    The environment and the file are read once, now. Raises ``ConfigError`` when more than one option is
-    given, or the one given leads to no key: a variable that is not set, a file that cannot be read.
-    """
-    if sum(option is not None for option in (api_key, api_key_env, api_key_file)) > 1:
-        raise ConfigError("give one of api_key, api_key_env and api_key_file")
-    if api_key_env is not None:
-        return KeySource(_from_environment(api_key_env, environment))
-    if api_key_file is not None:
-        return KeySource(_from_file(api_key_file))
-    return KeySource(api_key)
+def _read(path: str | os.PathLike[str]) -> str:
+    with open(path, "rb") as file:
+        data = file.read(KEY_FILE_BYTES + 1)
+    if len(data) > KEY_FILE_BYTES:
+        raise OSError("no key is as long as this")
+    return data.decode("utf-8").strip()

@@ -39,7 +39,11 @@ class OpenResponse:
     async def __aenter__(self) -> Self:
         self._check_new()
         self._entered = True
-        await self._driver.open()
+        try:
+            await self._driver.open()
+        except BaseException:
+            self._closed = True
+            raise
         self._open = True
         if self._closed:
             await self.aclose()

@@ -110,8 +110,12 @@ class Stream(OpenResponse):
         if self._completion is None:
             self._completion = ending.completion
             return ending
-        await self._settle()
-        await self._driver.response.aclose()
+        self._claim()
+        try:
+            await self._settle()
+            await self._driver.response.aclose()
+        finally:
+            self._reading = False
         raise StopAsyncIteration
 
 

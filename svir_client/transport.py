@@ -59,9 +59,11 @@ class Transport(Protocol):
         ``idle_timeout`` bounds the wait for the head and every later wait for bytes, in seconds;
         ``connect_timeout`` the connecting, ``None`` for the transport's own.
 
-        Raises ``TransportError`` (``unsent`` when the request never reached the server),
-        ``ResponseTimeoutError``, ``UnsupportedError`` for a content-encoding, and whatever ``body``
-        raises. A cancelled or failed call leaves no connection open.
+        ``body`` is closed, by its ``aclose`` where it has one, before this returns or raises.
+
+        Raises ``TransportError`` and ``ResponseTimeoutError`` (``unsent`` when the request never reached
+        the server), ``ProtocolError`` for a response that is not HTTP, and whatever ``body`` raises; no
+        other exception. A call that failed or was cancelled leaves no connection open.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import pickle
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +11,20 @@ from typing import Any
 import pytest
 
 from svir_client import AsyncClient
-from svir_client.key import KEY_FILE_BYTES, key_source
-from svir_core.errors import ConfigError
+from svir_client.key import KEY_FILE_BYTES, KeySource
+from svir_core.errors import ConfigError, TransportError
 from svir_core.http_message import Secret
+from svir_core.request import Request
 
 pytestmark = pytest.mark.anyio
 
 KEY = "sk-0123456789abcdef"
+
+
+def key_source(api_key: Any, api_key_env: Any, api_key_file: Any, environment: dict[str, str]) -> KeySource:
+    source = KeySource(api_key, api_key_env, api_key_file)
+    source.read(environment)
+    return source
 
 
 async def rotating() -> str:
@@ -108,9 +116,39 @@ async def test_what_the_function_raises_passes_through() -> None:
         await key_source(broken, None, None, {}).current()
 
 
-def test_a_key_shows_in_no_repr_and_no_local_of_a_traceback() -> None:
-    assert KEY not in repr(key_source(KEY, None, None, {}))
+def test_a_key_shows_in_no_repr() -> None:
+    assert repr(key_source(KEY, None, None, {})) == "<KeySource>"
+    assert KEY not in repr(AsyncClient.openai("http://127.0.0.1:1", api_key=KEY))
+
+
+def test_a_key_is_not_pickled() -> None:
+    with pytest.raises(ConfigError, match="not pickled"):
+        pickle.dumps(key_source(KEY, None, None, {}))
+
+
+def locals_of(error: BaseException) -> str:
+    """The locals of every frame but the test's own."""
+    frames = list(traceback.walk_tb(error.__traceback__))[1:]
+    assert frames
+    return " ".join(repr(frame.f_locals) for frame, _ in frames)
+
+
+@pytest.mark.parametrize(("url", "key"), [("ftp://127.0.0.1", KEY), ("http://127.0.0.1:1", KEY + "\n")])
+def test_a_key_shows_in_no_local_of_a_traceback(url: str, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        AsyncClient.openai("ftp://127.0.0.1", api_key=KEY)
-    for frame, _ in traceback.walk_tb(caught.value.__traceback__.tb_next if caught.value.__traceback__ else None):
-        assert KEY not in repr(frame.f_locals)
+        AsyncClient.openai(url, api_key=key)
+    assert KEY not in locals_of(caught.value)
+
+
+async def test_a_key_of_a_function_shows_in_no_local_of_a_traceback() -> None:
+    source = key_source(lambda: KEY + "\n", None, None, {})
+    with pytest.raises(ConfigError) as caught:
+        await source.current()
+    assert KEY not in locals_of(caught.value)
+
+
+async def test_a_key_shows_in_no_local_of_a_failed_call() -> None:
+    async with AsyncClient.openai("http://127.0.0.1:1", api_key=KEY) as client:
+        with pytest.raises(TransportError) as caught:
+            await client.complete(Request("m").user("hi"))
+        assert KEY not in locals_of(caught.value)

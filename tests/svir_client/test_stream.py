@@ -119,6 +119,7 @@ async def test_the_head_of_a_refusal_stays_readable() -> None:
         with pytest.raises(SvirError):
             await stream.__aenter__()
         assert stream.status == 404
+        assert repr(stream) == "<Stream closed>"
 
 
 # --- errors --------------------------------------------------------------------------------------
@@ -286,6 +287,21 @@ async def test_complete_cancelled_at_every_await_leaves_nothing_open(tmp_path: p
     path.write_text("x" * 3_000_000)
     request = Request("m").message(Message.user("read", TextFile.path(path)))
     assert await cancelled_at_every_await(lambda: [REFUSAL, hello()], lambda client: client.complete(request)) > 3
+
+
+async def test_a_read_that_is_cancelled_inside_the_block_closes() -> None:
+    async with connected(Reply.stream(text("Hel"), end=End.STALL)) as (server, client):
+        async with client.stream(REQUEST) as stream:
+            await anext(stream)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await anext(stream)
+            await server.wait_closed()
+            events, error = await read(stream)
+        assert events == []
+        assert isinstance(error, TruncatedStreamError)
+        assert error.partial is not None
+        assert error.partial.text == "Hel"
 
 
 async def test_a_connection_is_kept_when_the_message_has_ended() -> None:
