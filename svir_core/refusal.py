@@ -47,7 +47,7 @@ def read_failure(body: bytes) -> Failure:
         )  # Google's compatible endpoints wrap the object in a list
     failure = describe(cast(dict[str, Any], document)) if isinstance(document, dict) else Failure()
     if failure.message is None and text:
-        return Failure(text.decode("utf-8", "replace"), failure.code, failure.type, failure.param)
+        return Failure(body.decode("utf-8", "replace"), failure.code, failure.type, failure.param)
     return failure
 
 

@@ -32,7 +32,7 @@ NOW = 1_796_036_756.0
         (b'[{"error":{"message":"m","code":400}}]', Failure("m")),
         (b"\xef\xbb\xbf\n" + b'{"error":"x"}\n', Failure("x")),
         (b"Not Found", Failure("Not Found")),
-        (b"\n<html>502</html>\n", Failure("<html>502</html>")),
+        (b"\n<html>502</html>\n", Failure("\n<html>502</html>\n")),
         (b"\xff\xfe", Failure("\ufffd\ufffd")),
         (b'{"error":{"message":"cut of', Failure('{"error":{"message":"cut of')),
         (b'"text"', Failure('"text"')),
