@@ -42,6 +42,7 @@ check: $(READY) ## lint, format and types (mypy --strict, pyright strict)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing
 	$(BIN)/basedpyright
 
 cov: $(READY) ## branch coverage of the codec: 100 %

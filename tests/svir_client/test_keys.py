@@ -133,7 +133,9 @@ def locals_of(error: BaseException) -> str:
     return " ".join(repr(frame.f_locals) for frame, _ in frames)
 
 
-@pytest.mark.parametrize(("url", "key"), [("ftp://127.0.0.1", KEY), ("http://127.0.0.1:1", KEY + "\n")])
+@pytest.mark.parametrize(
+    ("url", "key"), [("ftp://127.0.0.1", KEY), ("http://127.0.0.1:1", KEY + "\n")], ids=["url", "key"]
+)
 def test_a_key_shows_in_no_local_of_a_traceback(url: str, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         AsyncClient.openai(url, api_key=key)
