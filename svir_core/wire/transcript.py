@@ -1,7 +1,8 @@
 """What was delivered, in the order it came: the parts of a completion, and of a partial one.
 
-Text next to text is one part, reasoning next to reasoning of its source too; a call is one part, at
-the place of its first piece. Pieces are kept in lists and joined once, so that the cost is linear.
+Text next to text is one part, reasoning next to reasoning of its source too. A call is one part: calls
+stand where the first pieces of calls came, in the order of their indices, since the index is the
+server's word for the order. Pieces are kept in lists and joined once, so that the cost is linear.
 """
 
 from __future__ import annotations
@@ -100,4 +101,5 @@ class Transcript:
 
     def parts(self, call: Callable[[CallRun], ToolCall] = CallRun.displayed) -> tuple[Part, ...]:
         """The parts, in order, each call made by ``call``: display data unless the caller knows better."""
-        return tuple(call(run) if isinstance(run, CallRun) else run.part() for run in self._runs)
+        calls = (self.calls[index] for index in sorted(self.calls))
+        return tuple(call(next(calls)) if isinstance(run, CallRun) else run.part() for run in self._runs)

@@ -247,7 +247,7 @@ class StreamEncoder:
             raise ConfigError("the text of the completion is not that of the events before it")
         if _reasons(completion.parts) != _reasons(parts):
             raise ConfigError("the reasoning of the completion is not that of the events before it")
-        runs = list(self._transcript.calls.values())
+        runs = [run for _, run in sorted(self._transcript.calls.items())]
         calls = completion.calls
         if sorted(run.index for run in runs) != list(range(len(calls))):
             raise ConfigError("the calls of the completion are not those of the events before it, numbered from 0")
