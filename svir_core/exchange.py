@@ -45,29 +45,6 @@ def _key_headers(api: Api, endpoint: Endpoint) -> Headers:
     return () if endpoint.key is None else api.key_headers(endpoint.key)
 
 
-def _too_long() -> ResponseLimitError:
-    return ResponseLimitError(f"the document is longer than {DOCUMENT_BYTES} bytes")
-
-
-class _Document:
-    """An answer that came as one JSON document: the decoder reads it, and its length is bounded."""
-
-    def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
-
-    @property
-    def done(self) -> bool:
-        return self._decoder.done
-
-    def push(self, data: bytes | bytearray | memoryview) -> Events:
-        if self._decoder.bytes_seen + len(data) > DOCUMENT_BYTES:
-            return Events((), _too_long())
-        return self._decoder.push(data)
-
-    def finish(self) -> Events:
-        return self._decoder.finish()
-
-
 class _Models:
     """The body of a model listing."""
 
@@ -82,7 +59,7 @@ class _Models:
 
     def push(self, data: bytes | bytearray | memoryview) -> Events:
         if len(self._document) + len(data) > DOCUMENT_BYTES:
-            return Events((), _too_long())
+            return Events((), ResponseLimitError(f"the listing is longer than {DOCUMENT_BYTES} bytes"))
         self._document += data
         return Events()
 
@@ -172,8 +149,8 @@ class Exchange(Call):
 
     def _reader(self, response: ResponseHead) -> Reader:
         self._compat.learn(omit=self._lesson.omit, rename=self._lesson.rename)
-        self._decoder = decoder = self._api.decoder(self._options, self._clock)
-        return _Document(decoder) if media_type(response) == JSON else decoder
+        self._decoder = self._api.decoder(self._options, self._clock)
+        return self._decoder
 
     def _partial(self) -> Partial | None:
         return None if self._decoder is None else self._decoder.partial
