@@ -15,7 +15,7 @@ from tests.svir_transport.h11.peer import OK, Body, Site, Talk, Web, blocks, ech
 
 pytestmark = pytest.mark.anyio
 
-BIG = bytes(256 * 1024)  # three of them are more than a fresh socket's buffers take
+BIG = bytes(256 * 1024)
 
 
 class CancelledAt:

@@ -183,15 +183,23 @@ class Server:
         self.object.unwrap()
 
 
-async def handshaken(authority: trustme.CA) -> tuple[TlsChannel, Server, socket.socket]:
+async def handshaken(authority: trustme.CA, *, full: bool = False) -> tuple[TlsChannel, Server, socket.socket]:
+    """A TLS channel and its peer; with ``full``, one whose buffer was full when the handshake began."""
     web = Web(authority)
     assert web.server is not None
     assert web.client is not None
     tcp, theirs = pair()
+    while full and tcp.send_now(memoryview(bytes(65536))):
+        pass
+    rubbish = tcp.sent
     server = Server(web.server)
     channel = TlsChannel(tcp, web.client, "localhost")
 
     async def answer() -> None:
+        nonlocal rubbish
+        await anyio.wait_all_tasks_blocked()
+        while rubbish:
+            rubbish -= len(theirs.recv(min(rubbish, 65536)))
         while True:
             await anyio.wait_readable(theirs)
             server.incoming.write(theirs.recv(65536))
@@ -207,6 +215,16 @@ async def handshaken(authority: trustme.CA) -> tuple[TlsChannel, Server, socket.
         group.start_soon(answer)
         await channel.handshake()
     return channel, server, theirs
+
+
+async def test_a_handshake_waits_for_room(authority: trustme.CA) -> None:
+    with anyio.fail_after(10):
+        channel, server, theirs = await handshaken(authority, full=True)
+        server.object.write(b"hello")
+        theirs.send(server.outgoing.read())
+        assert await receive(channel) == b"hello"
+        channel.close()
+        theirs.close()
 
 
 async def test_half_a_record_is_nothing_yet(authority: trustme.CA) -> None:

@@ -49,10 +49,11 @@ class Endless:
         self.closed = True
 
 
-async def test_a_large_body_arrives_whole(web: Web) -> None:
+@pytest.mark.parametrize("block", [1, 4, 8])
+async def test_a_large_body_arrives_whole(web: Web, block: int) -> None:
     async with web.serve(echo) as site:
         transport = site.transport()
-        body = Body(*[BIG] * 8)
+        body = Body(*[BIG * block] * (8 // block))
         response = await transport.open(site.post(8 * len(BIG)), body)
         assert await read(response) == BIG * 8
         assert body.closed == 1
@@ -102,7 +103,7 @@ async def test_an_early_error_is_given_while_a_write_is_stuck(web: Web) -> None:
         await anyio.sleep_forever()
 
     async with web.serve(refuse) as site:
-        body = Body(*[BIG] * 64)
+        body = Body(*[BIG * 8] * 8)
         response = await site.transport().open(site.post(64 * len(BIG)), body)
         assert response.head.status == 413
         assert await read(response) == b"too large"
@@ -316,10 +317,11 @@ async def test_no_head_within_the_idle_timeout(web: Web) -> None:
 
 async def test_a_write_that_makes_no_progress_within_the_idle_timeout(web: Web) -> None:
     async def script(talk: Talk) -> None:
+        await talk.head()  # and nothing after it: from here on the peer's buffers fill
         await anyio.sleep_forever()
 
     async with web.serve(script) as site:
-        body = Body(*[BIG] * 64)
+        body = Body(*[BIG * 8] * 8)
         error = await failure(site.transport().open(site.post(64 * len(BIG)), body, idle_timeout=0.05))
         assert isinstance(error, ResponseTimeoutError)
         assert body.closed == 1
