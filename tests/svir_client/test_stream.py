@@ -357,6 +357,25 @@ async def test_an_aclose_by_another_task_ends_the_reader() -> None:
         assert isinstance(caught[0], ConfigError)
 
 
+async def test_an_aclose_while_it_is_opened_ends_the_opening() -> None:
+    gate = Gate()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    reply = Reply(body=(gate, head, text("Hel")), raw=b"", end=End.STALL)
+    async with connected(reply) as (server, client):
+        stream = client.stream(REQUEST)
+
+        async def opener() -> None:
+            with pytest.raises(ConfigError, match="while it was being opened"):
+                await stream.__aenter__()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(opener)
+            await gate.reached()
+            await stream.aclose()
+            gate.open()
+        await server.wait_closed()
+
+
 # --- misuse --------------------------------------------------------------------------------------
 
 
