@@ -25,9 +25,10 @@ from svir_core.errors import (
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.message import Reasoning, Text, ToolCall
 from svir_core.response import Completion, FinishReason, Usage
+from svir_core.wire.openai_chat.calls import Calls
 from svir_core.wire.openai_chat.decode import Decoder
 from svir_core.wire.openai_chat.server import FAILURES, WORDS, StreamEncoder, encode_stream
-from svir_core.wire.transcript import CallRun, Transcript
+from svir_core.wire.transcript import Transcript
 
 FRAME = '"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m"'
 ROLE = {"role": "assistant", "content": None}
@@ -169,7 +170,7 @@ CASES: dict[str, tuple[list[Event], list[dict[str, Any]], str]] = {
 def completion_of(events: Sequence[Event], finish: str, **fields: Any) -> Completion:
     """What the decoder makes of ``events``."""
     fields.setdefault("raw_finish", finish)
-    return Completion(finish, transcript_of(events).parts(whole), **fields)
+    return Completion(finish, transcript_of(events).parts(Calls(64).maker(FinishReason(finish))), **fields)
 
 
 def transcript_of(events: Sequence[Event]) -> Transcript:
@@ -185,15 +186,6 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
             case _:
                 pass
     return transcript
-
-
-def whole(run: CallRun) -> ToolCall:
-    arguments = "".join(run.arguments)
-    try:
-        complete = isinstance(orjson.loads(arguments or "{}"), dict)
-    except orjson.JSONDecodeError:
-        complete = False
-    return ToolCall(run.id, run.name, arguments, complete=complete)
 
 
 def decoded(data: bytes, stride: int | None = None, think: str = "split") -> list[Event]:
@@ -285,12 +277,6 @@ def said(events: Sequence[Event]) -> tuple[list[str], list[tuple[str, str]], dic
         [(event.source, event.text) for event in events if isinstance(event, ReasoningDelta)],
         calls,
     )
-
-
-def refused(events: Sequence[Event]) -> bool:
-    """Whether the text of a drawn answer is a refusal: a filtered one may be."""
-    last = events[-1]
-    return isinstance(last, Completed) and last.completion.finish is FinishReason.REFUSAL
 
 
 @given(answers(), st.sampled_from([1, 2, 3, 17, None]), st.booleans())
