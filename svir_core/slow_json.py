@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from svir_core.errors import ProtocolError
 from svir_core.limits import JSON_DEPTH
@@ -85,7 +85,7 @@ def too_deep(text: str) -> bool:
 
 
 def without_lone_surrogates(text: str) -> str:
-    """JSON ``text`` with every escaped surrogate that has no other half made ``\\ufffd``."""
+    """JSON ``text`` with U+FFFD, escaped, for every escaped surrogate that has no other half."""
     return _ESCAPE.sub(lambda match: r"\ufffd" if match[1] else match[0], text)
 
 
@@ -110,15 +110,10 @@ def read_numbers(text: str) -> Any:
     return _read(text, {"parse_int": NumberText, "parse_float": NumberText})
 
 
-def deep() -> NoReturn:
-    """Raise the error for a payload that is nested deeper than anything an answer needs."""
-    raise ProtocolError(f"a payload is nested deeper than {JSON_DEPTH} levels")
-
-
 def _read(text: str, options: dict[str, Any]) -> Any:
     if not too_deep(text):
         try:
             return json.loads(text, **options)
         except RecursionError:  # the caller's own stack was nearly full
             pass
-    deep()
+    raise ProtocolError(f"a payload is nested deeper than {JSON_DEPTH} levels")

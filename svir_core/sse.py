@@ -11,7 +11,7 @@ and one byte for each of their ends, so that it does not depend on the kind of l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -37,6 +37,8 @@ class Kind(Enum):
     REST = auto()
     """At the end of input: the data of an event that never ended."""
 
+
+_EVENT: Final = Kind.EVENT  # reading a member off its enum costs as much as a find()
 
 Frame = tuple[Kind, int, str | None, bytes]
 """Kind, offset of the body's byte where it begins, event type, bytes."""
@@ -64,29 +66,31 @@ def split_field(line: bytes) -> tuple[bytes, bytes]:
 
 
 class Framer:
-    """One body, line by line. Feed it with :meth:`push`, then say :meth:`finish`; iterate each to its
-    end, or stop for good. Both raise ``ResponseLimitError`` at an event, a line, or collected bare JSON
-    that is larger than ``limit``.
+    """One body, line by line. Feed it with :meth:`push`, then say :meth:`finish`.
 
     Args:
         types: the event types the codec knows, or ``None`` when it takes any.
         terminator: data that ends the stream at its own line, without waiting for the event's end.
-        limit: bytes.
+        limit: the greatest size of an event, of a line, and of collected bare JSON, in bytes.
 
     Attributes:
         count: how many events and comments were seen.
+        error: ``ResponseLimitError`` when ``limit`` was passed, after the frames of the same push.
+        ended: whether the terminator was seen at its own line. After that, or an error, push no more.
     """
 
     __slots__ = (
         "_after_cr",
         "_bare",
         "_base",
+        "_idle",
         "_known",
         "_limit",
         "_lines",
         "_open",
         "_parts",
         "_parts_size",
+        "_pending",
         "_size",
         "_start",
         "_tail",
@@ -94,6 +98,8 @@ class Framer:
         "_type",
         "_types",
         "count",
+        "ended",
+        "error",
     )
 
     def __init__(self, *, types: frozenset[str] | None, terminator: bytes | None, limit: int) -> None:
@@ -101,10 +107,14 @@ class Framer:
         self._terminator = terminator
         self._limit = limit
         self.count = 0
+        self.error: ResponseLimitError | None = None
+        self.ended = False
         self._base = 0  # the offset in the body of the tail, or of the next push when there is none
         self._tail = b""  # an unfinished line, while it is small
         self._parts: list[bytes] = []  # an unfinished line, when it is not
         self._parts_size = 0
+        self._pending = False  # whether any of the three is in use
+        self._idle = True  # whether nothing at all is unfinished
         self._after_cr = False  # the last byte was a CR: an LF now is the rest of that line end
         self._bare: _Bare | None = None
         self._start = 0
@@ -123,72 +133,124 @@ class Framer:
 
     # --- whole lines: the hot path ---------------------------------------------------------------
 
-    def push(self, data: bytes) -> Iterator[Frame]:
-        """The frames that ``data`` completes."""
-        if self._after_cr and data:
-            self._after_cr = False
-            if data[0] == LF:
-                data = data[1:]
-                self._base += 1
+    def single(self, data: bytes) -> bytes | None:
+        """The payload of ``data`` when it is exactly one event of one line, and nothing is unfinished: what a live
+        stream is made of. Otherwise ``None``, and nothing done: then :meth:`push` it."""
+        payload = data[6:-2]
+        if (
+            payload
+            and self._idle
+            and LF not in payload
+            and CR not in payload
+            and data.startswith(b"data: ")
+            and data.endswith(b"\n\n")
+            and len(data) <= self._limit
+        ):
+            self._base += len(data)
+            self.count += 1
+            return payload
+        return None
+
+    def push(self, data: bytes) -> list[Frame]:
+        """The frames that ``data`` completes, up to the terminator or to what sets ``error``."""
+        frames: list[Frame] = []
         searched = 0
-        if self._tail:
-            searched = len(self._tail)
-            data = self._tail + data
-        elif self._parts:
-            searched = self._parts_size
-            self._parts.append(data)
-            if LF not in data and CR not in data:
-                self._parts_size += len(data)
-                self._check(self._parts_size, self._base)
-                return
-            data = b"".join(self._parts)
-            self._parts.clear()
+        if self._pending:
+            data, searched = self._resume(data)
+        try:
+            position = 0
+            if CR not in data and self._bare is None and not self._open:
+                position = self._blocks(data, frames)
+            if position < len(data) and not self.ended:
+                position = self._lines_from(data, position, max(position, searched), frames)
+            if not self.ended:
+                self._base += position
+                if position < len(data):
+                    self._keep(data[position:] if position else data)
+                self._pending = position < len(data) or self._after_cr or bool(self._parts)
+                self._idle = not (self._pending or self._open or self._bare is not None)
+        except ResponseLimitError as error:
+            self.error = error.with_traceback(None)
+        return frames
+
+    def _blocks(self, data: bytes, frames: list[Frame]) -> int:
+        """Read the events of ``data`` that end with LF LF, without looking at each line: nearly all do, in one line of
+        ``data``. The position after them."""
+        position = 0
+        blocks = data.split(b"\n\n")
+        blocks.pop()  # what follows the last blank line
+        for block in blocks:
+            if block[:6] == b"data: " and LF not in block:
+                if len(block) >= self._limit:
+                    self._check(len(block) + 1, self._base + position)
+                self.count += 1
+                payload = block[6:]
+                if payload:
+                    frames.append((_EVENT, self._base + position, None, payload))
+                    if payload == self._terminator:
+                        self.ended = True
+                        break
+            else:
+                offset = self._base + position
+                for line in (*block.split(b"\n"), b""):
+                    frames += self._line(line, offset)
+                    offset += len(line) + 1
+                    if self.ended:
+                        return position
+                if self._bare is not None:  # goes on beyond the blank line
+                    return position + len(block) + 2
+            position += len(block) + 2
+        return position
+
+    def _lines_from(self, data: bytes, position: int, searched: int, frames: list[Frame]) -> int:
+        """Read ``data`` line by line from ``position``, where a line begins and no end was found before ``searched``.
+        The position after the last whole line."""
         base = self._base
         size = len(data)
-        roomy = size <= self._limit  # then no event that lies in this push alone is too large
-        position = 0
         lf = _find(data, b"\n", searched)
         cr = _find(data, b"\r", searched) if CR in data else size
-        while True:
-            end = lf if lf < cr else cr
-            if end == size:
-                break
+        while (end := min(lf, cr)) < size:
             after = end + 1
             if end == cr:
                 if after == size:
                     self._after_cr = True
                 elif data[after] == LF:
                     after += 1
-            elif (
-                after < size
-                and data[after] == LF
-                and not self._open
-                and self._bare is None
-                and data.startswith(b"data: ", position)
-            ):
-                # The common case: an event of one line, its blank line already here.
-                if not roomy:
-                    self._check(after - position, base + position)
-                self.count += 1
-                if end > position + 6:
-                    yield Kind.EVENT, base + position, None, data[position + 6 : end]
-                position = after + 1
-                lf = _find(data, b"\n", position)
-                continue
-            yield from self._line(data[position:end], base + position)
+            frames += self._line(data[position:end], base + position)
             position = after
+            if self.ended:
+                break
             if lf < position:
                 lf = _find(data, b"\n", position)
             if cr < position:
                 cr = _find(data, b"\r", position)
-        self._keep(data[position:], base + position)
+        return position
 
-    def _keep(self, tail: bytes, offset: int) -> None:
-        self._base = offset
-        size = len(tail)
-        self._check(size, offset)
-        if size > SMALL_TAIL:
+    def _resume(self, data: bytes) -> tuple[bytes, int]:
+        """``data`` after what was unfinished, and how much of it was searched already."""
+        if self._after_cr and data:
+            self._after_cr = False
+            if data[0] == LF:
+                data = data[1:]
+                self._base += 1
+        if self._tail:
+            searched = len(self._tail)
+            data = self._tail + data
             self._tail = b""
+            return data, searched
+        if self._parts and (LF in data or CR in data):
+            searched = self._parts_size
+            data = b"".join((*self._parts, data))
+            self._parts.clear()
+            self._parts_size = 0
+            return data, searched
+        return data, 0
+
+    def _keep(self, tail: bytes) -> None:
+        """Keep an unfinished line, or one more piece of a large one."""
+        size = self._parts_size + len(tail)
+        self._check(size, self._base)
+        if size > SMALL_TAIL:
             self._parts.append(tail)
             self._parts_size = size
         else:
@@ -225,7 +287,8 @@ class Framer:
         name, value = split_field(line)
         if name == b"data":
             self._lines.append(value)
-            if value == self._terminator and len(self._lines) == 1 and self._type is None and self._known:
+            if value == self._terminator and len(self._lines) == 1 and self._type is None:
+                self.ended = True
                 return self._dispatch()
             return ()
         if name not in _KNOWN or name == b"error":
@@ -270,20 +333,22 @@ class Framer:
 
     # --- the end of input ------------------------------------------------------------------------
 
-    def finish(self) -> Iterator[Frame]:
+    def finish(self) -> list[Frame]:
         """What the end of input leaves: a terminator whose line never ended is an event; of the rest only the data
         (``REST``) and what may be a failure."""
+        frames: list[Frame] = []
         tail = b"".join(self._parts) or self._tail
         if self._bare is not None:
             if tail and split_field(tail)[0] not in _KNOWN:
                 self._bare.push(tail)
                 tail = b""
-            yield from self._end_of_bare(self._bare)
+            frames += self._end_of_bare(self._bare)
         if tail:
-            yield from self._unfinished(tail)
+            frames += self._unfinished(tail)
         if self._open:
             kind = Kind.REST if self._known else Kind.DROPPED
-            yield kind, self._start, self._type, b"\n".join(self._lines)
+            frames.append((kind, self._start, self._type, b"\n".join(self._lines)))
+        return frames
 
     def _unfinished(self, line: bytes) -> Sequence[Frame]:
         """What a line without its end adds to its event. It is not judged."""

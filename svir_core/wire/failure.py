@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from svir_core.errors import ContextOverflowError, ServerError, SvirError
+from svir_core.wire.json_value import Json, is_array, is_object
 
 OVERFLOW_CODES: Final = frozenset({"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"})
 """``error.code`` or ``error.type`` of an overflow (10 section 9). Seen on OpenAI and llama.cpp."""
@@ -56,31 +57,22 @@ def _detail(value: Any) -> str | None:
     return _string(value)
 
 
-def _of_object(error: dict[str, Any], message: str | None = None) -> Failure:
-    return Failure(
-        _string(error.get("message")) or message,
-        _string(error.get("code")),
-        _string(error.get("type")),
-        _string(error.get("param")),
-    )
-
-
-def describe(document: dict[str, Any]) -> Failure:
+def describe(document: Json) -> Failure:
     """What ``document``, known to be a failure, says: ``error.message``, ``error`` when a string, a
     top-level ``message``, ``detail`` (a string, or the first entry's ``msg``), ``base_resp.status_msg``."""
     error = document.get("error")
-    if is_object(error) and error:
-        return _of_object(error, _string(document.get("message")))
-    if isinstance(error, str) and error:
-        return Failure(
-            error, _string(document.get("code")), _string(document.get("type")), _string(document.get("param"))
-        )
     base = document.get("base_resp")
-    status_message = _string(base.get("status_msg")) if is_object(base) else None
-    return _of_object(document, _detail(document.get("detail")) or status_message)
+    source = error if is_object(error) and error else document
+    message = (
+        (_string(source.get("message")) if source is error else _string(error))
+        or _string(document.get("message"))
+        or _detail(document.get("detail"))
+        or (_string(base.get("status_msg")) if is_object(base) else None)
+    )
+    return Failure(message, _string(source.get("code")), _string(source.get("type")), _string(source.get("param")))
 
 
-def sniff(document: dict[str, Any]) -> Failure | None:
+def sniff(document: Json) -> Failure | None:
     """The failure that ``document`` is, in any of the shapes of 11 A; ``None`` when it is none."""
     if document.get("error"):
         return describe(document)

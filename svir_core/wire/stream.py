@@ -8,14 +8,12 @@ Source: 00 section 2, 10 sections 1 and 7, 11 section A.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Any, Final
 
 import orjson
 
 from svir_core.errors import (
     ConfigError,
-    ProtocolError,
     ResponseLimitError,
     SvirError,
     TruncatedStreamError,
@@ -29,9 +27,11 @@ from svir_core.slow_json import without_lone_surrogates
 from svir_core.sse import Frame, Framer, Kind, split_field
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import Failure, describe, sniff, sniff_body, stream_error
+from svir_core.wire.json_value import is_object
 from svir_core.wire.policy import Policy
 from svir_core.wire.transcript import Transcript
 
+_EVENT: Final = Kind.EVENT
 NO_EVENTS: Final = Events(())
 
 JUNK: Final = {
@@ -67,11 +67,12 @@ class StreamDecoder(ABC):
     what they say, and calls :meth:`_complete` when the answer is whole.
 
     Attributes:
+        done: whether the answer, or its failure, has been told.
         bytes_seen: how many bytes were pushed.
-        output_seen: how many deltas were delivered: text, reasoning and pieces of calls.
     """
 
     __slots__ = (
+        "_call_pieces",
         "_clock",
         "_completion",
         "_error",
@@ -79,7 +80,6 @@ class StreamDecoder(ABC):
         "_framer",
         "_items",
         "_last",
-        "_limits",
         "_offset",
         "_opening",
         "_payload",
@@ -89,8 +89,9 @@ class StreamDecoder(ABC):
         "_told",
         "_transcript",
         "_visible",
+        "_wire_limit",
         "bytes_seen",
-        "output_seen",
+        "done",
     )
 
     def __init__(
@@ -102,12 +103,13 @@ class StreamDecoder(ABC):
         types: frozenset[str] | None,
         terminator: bytes | None,
     ) -> None:
-        self._limits = limits
+        self._wire_limit = limits.wire_bytes
         self._clock = clock
         self._started = clock()
         self._first: float | None = None
         self._last: float | None = None
         self._visible = 0  # visible deltas so far
+        self._call_pieces = 0
         self._ticked = 0  # of them, those whose time is taken
         self._policy = Policy(Mode(mode) is Mode.LENIENT)
         self._opening: Opening | None = Opening(limits.event_bytes)
@@ -119,15 +121,10 @@ class StreamDecoder(ABC):
         self._completion: Completion | None = None
         self._error: SvirError | None = None
         self._told: Events = NO_EVENTS  # the events that carried the error
+        self.done = False
         self.bytes_seen = 0
-        self.output_seen = 0
 
     # --- what a caller sees ----------------------------------------------------------------------
-
-    @property
-    def done(self) -> bool:
-        """Whether the answer, or its failure, has been told."""
-        return self._completion is not None or self._error is not None
 
     @property
     def error(self) -> SvirError | None:
@@ -143,6 +140,11 @@ class StreamDecoder(ABC):
     def events_seen(self) -> int:
         """Server-sent events so far, comments and heartbeats included."""
         return self._framer.count
+
+    @property
+    def output_seen(self) -> int:
+        """How many deltas were delivered: text, reasoning and pieces of calls."""
+        return self._visible + self._call_pieces
 
     @property
     def partial(self) -> Partial:
@@ -163,37 +165,45 @@ class StreamDecoder(ABC):
 
         Raises the error of an earlier call when nobody iterated to it. Returns nothing once the decoder is done.
         """
-        if self._completion is not None or self._error is not None:
+        if self.done:
             return self._silence()
         if type(data) is not bytes:
-            if not isinstance(data, bytes | bytearray | memoryview):
-                raise ConfigError(f"push() takes bytes, not {type(data).__name__}")
-            data = bytes(data)
-        room = self._limits.wire_bytes - self.bytes_seen
-        self.bytes_seen += len(data)
+            data = _as_bytes(data)
+        seen = self.bytes_seen
+        self.bytes_seen = seen + len(data)
         items = self._items = []
         try:
-            if self._opening is not None:
-                data = self._open(self._opening.push(data if len(data) <= room else data[:room]))
-                self._read(self._framer.push(data))
+            if self._opening is not None or self.bytes_seen > self._wire_limit:
+                self._push_carefully(data, self._wire_limit - seen)
             else:
-                self._read(self._framer.push(data if len(data) <= room else data[:room]))
-            if self.bytes_seen > self._limits.wire_bytes and self._completion is None:
-                raise ResponseLimitError(
-                    f"the response is larger than {self._limits.wire_bytes} bytes", offset=self._limits.wire_bytes
-                )
+                payload = self._framer.single(data)
+                if payload is None:
+                    self._read(self._framer.push(data))
+                else:
+                    self._offset = seen
+                    self._payload = payload
+                    self._event(payload, None)
         except SvirError as error:
             return self._fail(error)
         if self._visible != self._ticked:
             self._tick()
         return Events(items) if items else NO_EVENTS
 
+    def _push_carefully(self, data: bytes, room: int) -> None:
+        """The body's first bytes, or its last: those that are within the limit are read like any others."""
+        readable = data[:room]
+        if self._opening is not None:
+            readable = self._open(self._opening.push(readable))
+        self._read(self._framer.push(readable))
+        if len(data) > room and not self.done:
+            raise ResponseLimitError(f"the response is larger than {self._wire_limit} bytes", offset=self._wire_limit)
+
     def finish(self) -> Events:
         """The input ended: the last events, or ``TruncatedStreamError`` when the answer was not whole.
 
         Raises the error of an earlier call when nobody iterated to it. Returns nothing once the decoder is done.
         """
-        if self._completion is not None or self._error is not None:
+        if self.done:
             return self._silence()
         items = self._items = []
         try:
@@ -222,19 +232,20 @@ class StreamDecoder(ABC):
 
     # --- frames ----------------------------------------------------------------------------------
 
-    def _read(self, frames: Iterable[Frame]) -> None:
-        event = Kind.EVENT
+    def _read(self, frames: list[Frame]) -> None:
         for kind, offset, name, payload in frames:
             self._offset = offset
             self._payload = payload
-            if kind is event:
+            if kind is _EVENT:
                 if name == "error":
                     self._fail_with(_of_error_event(payload), payload)
                 self._event(payload, name)
-                if self._completion is not None:
+                if self.done:
                     return
             else:
                 self._unusual(kind, name, payload)
+        if self._framer.error is not None:
+            raise self._framer.error
 
     def _unusual(self, kind: Kind, name: str | None, payload: bytes) -> None:
         """A frame that is no whole event: first of all it may be a failure (11 A)."""
@@ -311,6 +322,7 @@ class StreamDecoder(ABC):
     def _complete(self, completion: Completion) -> None:
         """The answer is whole."""
         self._completion = completion
+        self.done = True
         self._items.append(Completed(completion))
 
     def _fail(self, error: SvirError) -> Events:
@@ -321,6 +333,7 @@ class StreamDecoder(ABC):
         error.partial = self.partial
         error.anomalies = tuple(self._policy.anomalies)
         self._error = error
+        self.done = True
         self._told = Events(self._items, error)
         return self._told
 
@@ -328,6 +341,14 @@ class StreamDecoder(ABC):
         if not self._told.error_seen:
             self._told.throw()
         return NO_EVENTS
+
+
+def _as_bytes(data: Any) -> bytes:
+    if isinstance(data, bytes | bytearray):
+        return bytes(data)
+    if isinstance(data, memoryview):
+        return data.tobytes()
+    raise ConfigError(f"push() takes bytes, not {type(data).__name__}")
 
 
 def _of_error_event(payload: bytes) -> Failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.openai_chat.table import PROMPT_REPORT_KEYS
 
 

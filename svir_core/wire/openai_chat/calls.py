@@ -14,7 +14,7 @@ Both modes hold all of them: a call that is guessed wrong is run wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import orjson
 
@@ -22,8 +22,12 @@ from svir_core.errors import ProtocolError, ResponseLimitError, UnsupportedError
 from svir_core.event import ToolCallDelta
 from svir_core.message import Opaque, ToolCall
 from svir_core.response import FinishReason
+from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_chat.table import CALL_KEYS
 from svir_core.wire.transcript import CallRun
+
+PLAIN_KEYS: Final = CALL_KEYS - {"type"}
+"""The keys of most pieces: with no others there is nothing more to look at."""
 
 
 class Calls:
@@ -40,41 +44,41 @@ class Calls:
         """What one entry of ``tool_calls`` says, and of which call; all ``None`` when it says nothing."""
         if not is_object(piece):
             raise ProtocolError("a piece of a tool call is not an object")
-        fields = piece
-        index = self._index(fields.get("index"))
-        call_id = _text(fields.get("id"), "id")
-        kind = _text(fields.get("type"), "type")
-        if kind is not None and kind != "function":
-            raise UnsupportedError("a tool call is not a call of a function", server_message=kind)
-        function = fields.get("function")
-        if function is None or function == "":
-            function = {}
+        index = piece.get("index")
+        if type(index) is not int or not 0 <= index < self._limit:
+            self._refuse_index(index)
+        function = piece.get("function") or {}
         if not is_object(function):
             raise ProtocolError("the function of a tool call is not an object")
-        function = function
-        name = _text(function.get("name"), "name")
-        arguments = _text(function.get("arguments"), "arguments")
-        known = self._ids.get(index)
-        if call_id is not None and known is not None and call_id != known:
-            raise ProtocolError(f"the id of tool call {index} changed")
-        piece_says = ToolCallDelta(index, call_id, name, arguments)
-        if says_something(piece_says):
-            self._ids[index] = known or call_id
-        if not fields.keys() <= CALL_KEYS:
-            self._keep(index, fields)
-        return piece_says
+        call_id = _text(piece, "id")
+        says = ToolCallDelta(index, call_id, _text(function, "name"), _text(function, "arguments"))
+        if call_id is not None or index not in self._ids:
+            self._open(index, says)
+        if not piece.keys() <= PLAIN_KEYS:
+            self._look_at_rest(index, piece)
+        return says
 
-    def _index(self, index: Any) -> int:
-        if type(index) is not int or index < 0:
-            raise ProtocolError("a piece of a tool call has no index")
-        if index >= self._limit:
+    def _refuse_index(self, index: Any) -> NoReturn:
+        if type(index) is int and index >= self._limit:
             raise ResponseLimitError(f"the answer has more than {self._limit} tool calls")
-        return index
+        raise ProtocolError("a piece of a tool call has no index")
 
-    def _keep(self, index: int, fields: Json) -> None:
-        """Keep the keys this API does not know, the last value of each that is not null."""
+    def _open(self, index: int, piece: ToolCallDelta) -> None:
+        """A piece of a call that is not known, or one that names its id."""
+        known = self._ids.get(index)
+        if known is not None and piece.id != known:
+            raise ProtocolError(f"the id of tool call {index} changed")
+        if says_something(piece):
+            self._ids[index] = piece.id
+
+    def _look_at_rest(self, index: int, fields: Json) -> None:
+        """The type must be a function; keys this API does not know are kept, the last value that is not null."""
+        kind = _text(fields, "type")
+        if kind is not None and kind != "function":
+            raise UnsupportedError("a tool call is not a call of a function", server_message=kind)
         unknown = {key: value for key, value in fields.items() if key not in CALL_KEYS and value is not None}
-        self._extra.setdefault(index, {}).update(unknown)
+        if unknown:
+            self._extra.setdefault(index, {}).update(unknown)
 
     def check(self, runs: dict[int, CallRun]) -> None:
         """Whether the answer's calls are whole; ``runs`` are their pieces."""
@@ -105,11 +109,12 @@ def says_something(piece: ToolCallDelta) -> bool:
     return piece.id is not None or piece.name is not None or piece.arguments is not None
 
 
-def _text(value: Any, what: str) -> str | None:
+def _text(fields: Json, key: str) -> str | None:
+    value = fields.get(key)
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise ProtocolError(f"the {what} of a tool call is not a string")
+        raise ProtocolError(f"the {key} of a tool call is not a string")
     return value
 
 

@@ -2,16 +2,17 @@
 
 Where a rule lives: framing in ``sse``, a body that is no stream in ``opening``, failures in
 ``wire.failure``, what strict refuses and lenient forgives in ``wire.policy``, what may follow what
-and what a finish means in ``table``, tool calls in ``calls``, usage in ``usage``, content filtering
-in ``azure``, whole documents in ``document``, ``<think>`` in ``think``. This file is the way of one chunk
-through them: it is judged whole, then delivered whole.
+and what a finish means in ``table``, payloads that are no JSON object in ``payload``, which choice is the
+answer in ``choice``, tool calls in ``calls``, usage in ``usage``, content filtering in ``azure``, whole documents in
+``document``, lone surrogates in ``surrogate``, ``<think>`` in ``think``. This file is the way of one chunk through
+them: it is judged whole, then delivered whole.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -19,12 +20,16 @@ from svir_core.errors import UnsupportedError
 from svir_core.event import Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.response import AnomalyCode, Completion, Usage
-from svir_core.slow_json import deep, read_numbers, read_surrogates, too_deep, without_lone_surrogates
+from svir_core.slow_json import read_numbers, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import sniff
-from svir_core.wire.openai_chat import azure, document, extra, usage
+from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.openai_chat import azure, extra, usage
 from svir_core.wire.openai_chat.calls import Calls, says_something
+from svir_core.wire.openai_chat.choice import Choices
+from svir_core.wire.openai_chat.document import as_chunk, as_delta, holds_message, is_document
+from svir_core.wire.openai_chat.payload import second_look
 from svir_core.wire.openai_chat.surrogate import Mender
 from svir_core.wire.openai_chat.table import (
     CHOICE_KEYS,
@@ -34,12 +39,15 @@ from svir_core.wire.openai_chat.table import (
     EVENT_TYPES,
     FILTERED,
     FINISHES,
+    PLAIN,
     Move,
     State,
     finish_of,
     step,
 )
 from svir_core.wire.stream import StreamDecoder
+
+NO_KEYS: Final[frozenset[str]] = frozenset()
 
 
 class Decoder(StreamDecoder):
@@ -59,12 +67,13 @@ class Decoder(StreamDecoder):
         "_answer",
         "_blocked",
         "_calls",
+        "_choices",
         "_extra",
         "_id",
         "_index",
         "_mender",
         "_model",
-        "_place",
+        "_plain_keys",
         "_raw",
         "_splitter",
         "_state",
@@ -90,14 +99,15 @@ class Decoder(StreamDecoder):
         self._answer = State.START  # what the answer was when it finished
         self._word = ""  # the server's finish reason
         self._blocked = False  # whether a content filter's annotation blocked it
-        self._index = None if self._policy.lenient else 0  # of the choice that is the answer
-        self._place = 0  # where in ``choices`` that choice stands
+        self._choices = Choices(self._forgive, None if self._policy.lenient else 0)
         self._id: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
         self._extra: Json | None = {} if extra else None
         self._mender = Mender()
-        self._raw: Any = None  # the payload at hand, lone surrogates still in it
+        self._raw: Json | None = None  # the chunk at hand, lone surrogates still in it
+        self._plain_keys = NO_KEYS  # the delta keys that need no move; none before the first chunk
+        self._index: int | None = None  # of the answer's choice, as the first chunk had it
 
     def _named(self) -> tuple[Usage | None, str | None, str | None]:
         return self._usage, self._model, self._id
@@ -105,85 +115,114 @@ class Decoder(StreamDecoder):
     # --- payloads --------------------------------------------------------------------------------
 
     def _event(self, payload: bytes, name: str | None) -> None:
-        if payload == DONE:
-            self._finish_answer()
-            return
-        chunk = self._load(payload)
-        if chunk is not None:
-            self._chunk(chunk)
-            self._raw = None
-
-    def _load(self, payload: bytes) -> Json | None:
+        """``[DONE]``, or a chunk."""
+        chunk: Any
         try:
             chunk = orjson.loads(payload)
         except orjson.JSONDecodeError:
             chunk = None
-        return chunk if type(chunk) is dict else self._second_reading(payload)
+        kind = type(chunk)
+        if kind is dict and self._plain(chunk):
+            return
+        if payload == DONE:
+            self._finish_answer()
+        elif kind is dict:
+            self._raw = None
+            self._chunk(chunk)
+        else:
+            chunk = self._look_again(payload)
+            if chunk is not None:
+                self._chunk(chunk)
 
-    def _second_reading(self, payload: bytes) -> Json | None:
-        """A payload that is no JSON object, or holds what the JSON library refuses. A failure comes before every rule."""
-        if payload[:1] == b":":
-            self._forgive(AnomalyCode.PAYLOAD_WITH_COLON)
-            return None
-        text = payload.decode("utf-8", "replace")
-        clean = without_lone_surrogates(text)
-        chunk: Any = None
+    def _plain(self, chunk: Json) -> bool:
+        """The lane of nearly every chunk: one more piece of what came before, and nothing else that any rule looks at.
+        False, and nothing done, for every other chunk: it then goes the general way."""
         try:
-            chunk = orjson.loads(clean)
-        except orjson.JSONDecodeError:
-            pass
-        if chunk is None and too_deep(text):
-            deep()
-        if is_object(chunk):
-            failure = sniff(chunk)
-            if failure is not None:
-                self._fail_with(failure, payload)
-        if text.encode("utf-8", "replace") != payload:
-            self._forgive(AnomalyCode.INVALID_UTF8)
-        if not is_object(chunk):
-            self._forgive(AnomalyCode.NOT_AN_OBJECT)
-            return None
-        if clean != text:
-            self._forgive(AnomalyCode.LONE_SURROGATE)
-            self._raw = read_surrogates(text)
-        return chunk
+            choices = chunk["choices"]
+            choice = choices[0]
+            delta = choice["delta"]
+            if (
+                len(delta) != 1
+                or chunk["id"] != self._id
+                or chunk["model"] != self._model
+                or choice["index"] is not self._index  # a small integer is one object; False is not 0
+                or choice.get("finish_reason")
+                or chunk.get("usage") is not None
+                or len(choices) != 1
+                or "error" in chunk
+                or "message" in chunk
+                or "base_resp" in chunk
+                or "x_groq" in chunk
+                or "error" in choice
+                or "usage" in choice
+            ):
+                return False
+            ((key, value),) = delta.items()
+        except (KeyError, IndexError, TypeError, AttributeError):
+            return False
+        if not value or key not in self._plain_keys:
+            return False
+        if type(value) is str:
+            if key == "content":
+                self._said(value)
+                return True
+            if key != "tool_calls":
+                self._reasoned(key, value)
+                return True
+        elif key == "tool_calls" and type(value) is list:
+            for piece in self._pieces(value):
+                self._called(piece)
+            return True
+        return False
 
-    def _document(self, value: Any) -> bool:
-        if not document.is_document(value):
+    def _look_again(self, payload: bytes) -> Json | None:
+        """The object in a payload that the JSON library does not take, or that is none. A failure comes first."""
+        found = second_look(payload)
+        if found.chunk is not None:
+            self._sniff(found.chunk)
+        for code in found.codes:
+            self._forgive(code)
+        self._raw = found.raw
+        return found.chunk
+
+    def _sniff(self, chunk: Json) -> None:
+        failure = sniff(chunk)
+        if failure is not None:
+            self._fail_with(failure, self._payload)
+
+    def _document(self, document: Any) -> bool:
+        if not is_document(document):
             return False
         self._forgive(AnomalyCode.WHOLE_DOCUMENT)
-        chunk = self._load(self._payload)
+        chunk = self._look_again(self._payload)
         if chunk is not None:
-            self._chunk(document.as_chunk(chunk))
+            self._chunk(as_chunk(chunk))
         self._finish_answer()
         return True
 
     # --- a chunk ---------------------------------------------------------------------------------
 
     def _chunk(self, chunk: Json) -> None:
-        failure = sniff(chunk)
-        if failure is not None:
-            self._fail_with(failure, self._payload)
+        """Read one chunk: nothing of it is delivered before all of it is judged."""
+        self._sniff(chunk)
         choices = chunk.get("choices")
-        if not choices and self._state is not State.FINISHED and azure.is_prompt_report(chunk):
+        finished = self._state is State.FINISHED
+        if not choices and not finished and azure.is_prompt_report(chunk):
             self._keep_extra(chunk, None)
             return
-        value = chunk.get("id")
-        if value != self._id:
-            self._id = self._constant(self._id, value, AnomalyCode.ID_CHANGED)
-        value = chunk.get("model")
-        if value != self._model:
-            self._model = self._constant(self._model, value, AnomalyCode.MODEL_CHANGED)
+        self._id = self._constant(self._id, chunk.get("id"), AnomalyCode.ID_CHANGED)
+        self._model = self._constant(self._model, chunk.get("model"), AnomalyCode.MODEL_CHANGED)
         reported = self._reported(chunk)
-        choice = self._choose(choices)
+        choice = self._choices.pick(choices, finished=finished)
         if choice is not None:
             self._choice(choice)
         self._usage = reported
-        if self._extra is not None:
-            self._keep_extra(chunk, choice)
+        self._keep_extra(chunk, choice)
+        self._index = self._choices.index
+        self._plain_keys = PLAIN[self._state] if self._extra is None and not self._mender.halves else NO_KEYS
 
     def _constant(self, known: str | None, value: Any, changed: AnomalyCode) -> str | None:
-        if value is None or value == "":
+        if value is None or value == "" or value == known:
             return known
         if not isinstance(value, str):
             self._forgive(AnomalyCode.WRONG_TYPE)
@@ -211,49 +250,9 @@ class Decoder(StreamDecoder):
             extra.keep(self._extra, chunk, CHUNK_KEYS)
             extra.keep(self._extra, choice or {}, CHOICE_KEYS)
 
-    # --- its choice ------------------------------------------------------------------------------
-
-    def _choose(self, choices: Any) -> Json | None:
-        """The choice that is the answer, if the chunk has it."""
-        if not choices:
-            if self._state is not State.FINISHED:
-                self._forgive(AnomalyCode.NO_CHOICES)
-            return None
-        if not is_array(choices):
-            self._forgive(AnomalyCode.WRONG_TYPE)
-            return None
-        entries = choices
-        if len(entries) > 1:
-            self._forgive(AnomalyCode.OTHER_CHOICE)
-        found: Json | None = None
-        for place, entry in enumerate(entries):
-            if not self._is_answer(entry, alone=len(entries) == 1):
-                continue
-            if found is not None:
-                raise UnsupportedError("a chunk holds the same choice twice")
-            found = entry
-            self._place = place
-        return found
-
-    def _is_answer(self, choice: Any, *, alone: bool) -> bool:
-        if not is_object(choice):
-            self._forgive(AnomalyCode.WRONG_TYPE)
-            return False
-        index = choice.get("index")
-        if index is not None and type(index) is not int:
-            self._forgive(AnomalyCode.WRONG_TYPE)
-            index = None
-        if self._index is None:  # lenient: the first index seen is the answer
-            self._index = index or 0
-        if index is None or index == self._index:
-            return True
-        if alone:
-            self._forgive(AnomalyCode.OTHER_CHOICE)
-        return False
-
     def _choice(self, choice: Json) -> None:
         delta = choice.get("delta")
-        if type(delta) is not dict:
+        if not is_object(delta):
             if azure.is_annotation(choice):
                 self._annotation(choice)
                 return
@@ -261,9 +260,9 @@ class Decoder(StreamDecoder):
         self._delta(delta, choice.get("finish_reason"))
 
     def _absent_delta(self, choice: Json, delta: Any) -> Json:
-        if document.holds_message(choice):
+        if holds_message(choice):
             self._forgive(AnomalyCode.WHOLE_DOCUMENT)
-            return document.as_delta(choice["message"])
+            return as_delta(choice["message"])
         if delta is not None and delta != "":
             self._forgive(AnomalyCode.WRONG_TYPE)
         return {}
@@ -284,24 +283,22 @@ class Decoder(StreamDecoder):
         if state is not State.FINISHED:
             self._answer = state
 
-    # --- its delta: judged, then delivered -------------------------------------------------------
+    # --- a delta: judged, then delivered ---------------------------------------------------------
 
     def _delta(self, delta: Json, word: Any) -> None:
-        if not delta.keys() <= DELTA_KEYS and any(delta[key] is not None for key in delta.keys() - DELTA_KEYS):
-            self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY)
         if self._raw is not None or self._mender.halves:
             delta = self._mended(delta)
-        self._string(delta, "role")
-        content = self._string(delta, "content")
-        first = self._string(delta, "reasoning_content")
-        second = self._string(delta, "reasoning")
-        refusal = self._string(delta, "refusal")
+        said = self._strings(delta)
+        content = said.get("content")
+        first = said.get("reasoning_content")
+        second = said.get("reasoning")
+        refusal = said.get("refusal")
         calls = delta.get("tool_calls")
         pieces = self._pieces(calls) if calls else ()
         state = self._state
         if first or second:
             state = step(state, Move.REASONING)
-        if content and state is not State.TEXT:
+        if content:
             state = step(state, Move.CONTENT)
         if refusal:
             state = step(state, Move.REFUSED)
@@ -322,36 +319,43 @@ class Decoder(StreamDecoder):
         for piece in pieces:
             self._called(piece)
 
-    def _string(self, delta: Json, key: str) -> str:
-        value = delta.get(key)
-        if type(value) is str:
-            return value
-        if value is None:
-            return ""
-        if key == "content" and type(value) in (int, float):
-            self._forgive(AnomalyCode.NUMBER_AS_CONTENT)
-            return self._number()
-        self._forgive(AnomalyCode.WRONG_TYPE)
-        return ""
+    def _strings(self, delta: Json) -> dict[str, str]:
+        """The strings of ``delta`` that are not empty, by key."""
+        found: dict[str, str] = {}
+        for key, value in delta.items():
+            if value is None:
+                continue
+            if key not in DELTA_KEYS:
+                self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY)
+            elif type(value) is str:
+                found[key] = value
+            elif key == "content" and type(value) in (int, float):
+                self._forgive(AnomalyCode.NUMBER_AS_CONTENT)
+                found[key] = self._number()
+            elif key != "tool_calls":
+                self._forgive(AnomalyCode.WRONG_TYPE)
+        return found
 
     def _number(self) -> str:
         """The number that is the content, as it was spelled."""
-        choice = read_numbers(without_lone_surrogates(self._payload.decode("utf-8", "replace")))["choices"][self._place]
-        return str((choice.get("delta") or choice["message"])["content"])
+        text = without_lone_surrogates(self._payload.decode("utf-8", "replace"))
+        return str(self._delta_in(read_numbers(text))["content"])
+
+    def _delta_in(self, chunk: Json) -> Json:
+        """The delta at hand, in another reading of its chunk."""
+        choice = chunk["choices"][self._choices.place]
+        delta: Json = choice.get("delta") or choice.get("message") or {}
+        return delta
 
     def _mended(self, delta: Json) -> Json:
-        raw = delta
-        if self._raw is not None:
-            choice = self._raw["choices"][self._place]
-            raw = choice.get("delta") or choice.get("message") or {}
-        return self._mender.mend(delta, raw)
+        return self._mender.mend(delta, delta if self._raw is None else self._delta_in(self._raw))
 
     def _pieces(self, calls: Any) -> list[ToolCallDelta]:
         if not is_array(calls):
             self._forgive(AnomalyCode.WRONG_TYPE)
             return []
-        pieces = [self._calls.resolve(call) for call in calls]
-        return [piece for piece in pieces if says_something(piece)]
+        resolve_piece = self._calls.resolve
+        return [piece for call in calls if says_something(piece := resolve_piece(call))]
 
     def _finish_reason(self, word: Any, state: State) -> None:
         if not isinstance(word, str) or word not in FINISHES:
@@ -377,19 +381,17 @@ class Decoder(StreamDecoder):
                 self._text(text)
 
     def _text(self, text: str) -> None:
-        self.output_seen += 1
         self._visible += 1
         self._items.append(TextDelta(text))
         self._transcript.text(text)
 
     def _reasoned(self, source: str, text: str) -> None:
-        self.output_seen += 1
         self._visible += 1
         self._items.append(ReasoningDelta(source, text))
         self._transcript.reasoning(source, text)
 
     def _called(self, piece: ToolCallDelta) -> None:
-        self.output_seen += 1
+        self._call_pieces += 1
         self._items.append(piece)
         self._transcript.call(piece)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from svir_core.wire.json_value import Json, is_array, is_object
+
 
 def is_document(value: Any) -> bool:
     """Whether ``value`` has a choice with a ``message``. ``object`` tells nothing: mlx-lm sends
@@ -26,8 +28,7 @@ def as_chunk(document: Json) -> Json:
     return {
         **document,
         "choices": [
-            {**choice, "delta": as_delta(choice["message"])} if holds_message(choice) else choice
-            for choice in choices
+            {**choice, "delta": as_delta(choice["message"])} if holds_message(choice) else choice for choice in choices
         ],
     }
 
@@ -39,8 +40,5 @@ def as_delta(message: Json) -> Json:
         return message
     return {
         **message,
-        "tool_calls": [
-            {"index": index, **call} if is_object(call) else call
-            for index, call in enumerate(calls)
-        ],
+        "tool_calls": [{"index": index, **call} if is_object(call) else call for index, call in enumerate(calls)],
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any, Final
 
+from svir_core.wire.json_value import Json, is_array, is_object
+
 MERGED_LEVELS: Final = 2
 """Objects are merged this deep, so that ``logprobs.content`` grows chunk by chunk; deeper ones are values."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from svir_core.slow_json import join_surrogates
+from svir_core.wire.json_value import Json, is_array, is_object
 
 TEXT_KEYS: Final = ("content", "reasoning_content", "reasoning", "refusal")
 

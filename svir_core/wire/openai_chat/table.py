@@ -36,6 +36,8 @@ PROMPT_REPORT_KEYS: Final = ("prompt_filter_results", "prompt_annotations")
 class State(Enum):
     """How far the answer is, and what it is an answer of."""
 
+    __hash__ = object.__hash__  # Enum's own is written in Python; these are looked up for every chunk
+
     START = auto()
     TEXT = auto()
     CALLS = auto()
@@ -46,6 +48,8 @@ class State(Enum):
 
 class Move(Enum):
     """What a chunk, or the end of the stream, brings. Only what is not empty is a move."""
+
+    __hash__ = object.__hash__
 
     CONTENT = auto()
     REASONING = auto()
@@ -112,6 +116,22 @@ MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
     },
     State.COMPLETE: dict.fromkeys(Move, _ENDED),
 }
+
+
+PLAIN: Final[Mapping[State, frozenset[str]]] = {
+    state: frozenset(
+        key
+        for key, move in (
+            ("content", Move.CONTENT),
+            ("reasoning_content", Move.REASONING),
+            ("reasoning", Move.REASONING),
+            ("tool_calls", Move.CALL),
+        )
+        if MOVES[state][move] is state
+    )
+    for state in State
+}
+"""The delta keys that change nothing about the state, so that a chunk of one of them needs no move."""
 
 
 def step(state: State, move: Move) -> State:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svir_core.response import Usage
+from svir_core.wire.json_value import Json, is_array, is_object
 
 
 def reports(chunk: Json) -> list[Any]:
@@ -13,7 +14,9 @@ def reports(chunk: Json) -> list[Any]:
     found: list[Any] = []
     choices = chunk.get("choices")
     if is_array(choices):
-        found.extend(choice.get("usage") for choice in choices if is_object(choice))
+        for choice in choices:
+            if is_object(choice) and "usage" in choice:
+                found.append(choice["usage"])
     groq = chunk.get("x_groq")
     if is_object(groq):
         found.append(groq.get("usage"))

@@ -1,0 +1,66 @@
+"""Which choice of a chunk is the answer (10 section 2): index 0; in lenient mode the index first seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from svir_core.errors import UnsupportedError
+from svir_core.response import AnomalyCode
+from svir_core.wire.json_value import Json, is_array, is_object
+
+
+class Choices:
+    """Picks the answer's choice out of each chunk.
+
+    Args:
+        forgive: called with what is wrong; raises in strict mode.
+        index: the answer's index, or ``None`` when the first seen is to be.
+
+    Attributes:
+        index: the answer's index, once it is known.
+        place: where in its chunk the choice that was picked last stands.
+    """
+
+    __slots__ = ("_forgive", "index", "place")
+
+    def __init__(self, forgive: Callable[[AnomalyCode], None], index: int | None) -> None:
+        self._forgive = forgive
+        self.index = index
+        self.place = 0
+
+    def pick(self, choices: Any, *, finished: bool) -> Json | None:
+        """The answer's choice, if it is among ``choices``. None at all is fine once the answer is ``finished``."""
+        if not choices:
+            if not finished:
+                self._forgive(AnomalyCode.NO_CHOICES)
+            return None
+        if not is_array(choices):
+            self._forgive(AnomalyCode.WRONG_TYPE)
+            return None
+        if len(choices) > 1:
+            self._forgive(AnomalyCode.OTHER_CHOICE)
+        found: Json | None = None
+        for place, choice in enumerate(choices):
+            if self._is_answer(choice, alone=len(choices) == 1):
+                if found is not None:
+                    raise UnsupportedError("a chunk holds the same choice twice")
+                found = choice
+                self.place = place
+        return found
+
+    def _is_answer(self, choice: Any, *, alone: bool) -> bool:
+        if not is_object(choice):
+            self._forgive(AnomalyCode.WRONG_TYPE)
+            return False
+        index = choice.get("index")
+        if index is not None and type(index) is not int:
+            self._forgive(AnomalyCode.WRONG_TYPE)
+            index = None
+        if self.index is None:
+            self.index = index or 0
+        if index is None or index == self.index:
+            return True
+        if alone:
+            self._forgive(AnomalyCode.OTHER_CHOICE)
+        return False
