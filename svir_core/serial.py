@@ -4,8 +4,8 @@ A value is an object with its ``type`` first, then its fields in the order of th
 has its default is left out. Bytes are base64, enums are their values, several values are an array
 (and come back as a tuple). The form is a contract: fields are added with a default, never renamed.
 
-What holds a credential has no form: ``Secret``, ``Endpoint``, ``HttpRequest`` and all that holds one
-are refused with ``ConfigError``. So are values of types that are not in the table, subclasses too.
+What holds a credential has no form: ``Secret``, ``Endpoint``, ``HttpRequest`` and ``Retry`` are refused
+with ``ConfigError``. So are values of types that are not in the table, subclasses too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast, overload
 import attrs
 import orjson
 
-from svir_core import errors, event, http_message, limits, message, request, response, think
+from svir_core import call, errors, event, http_message, limits, message, request, response, think
 from svir_core.body import Measured
 from svir_core.errors import SvirError
 from svir_core.json_form import (
@@ -174,6 +174,23 @@ def _error(tag: str, cls: type[SvirError]) -> Row:
     return Row(cls, tag, fields)
 
 
+_ERRORS: Final[Mapping[str, type[SvirError]]] = {
+    "transport_error": errors.TransportError,
+    "response_timeout_error": errors.ResponseTimeoutError,
+    "rate_limited_error": errors.RateLimitedError,
+    "truncated_stream_error": errors.TruncatedStreamError,
+    "authentication_error": errors.AuthenticationError,
+    "context_overflow_error": errors.ContextOverflowError,
+    "content_filter_error": errors.ContentFilterError,
+    "protocol_error": errors.ProtocolError,
+    "server_error": errors.ServerError,
+    "unsupported_error": errors.UnsupportedError,
+    "response_limit_error": errors.ResponseLimitError,
+    "attachment_error": errors.AttachmentError,
+    "config_error": errors.ConfigError,
+}
+_EVENT: Final = _Tagged(event.TextDelta, event.ReasoningDelta, event.ToolCallDelta, event.Completed)
+
 TABLE: Final = (
     # messages and their parts
     _word("role", message.Role),
@@ -272,6 +289,14 @@ TABLE: Final = (
         arguments=_MAYBE_STRING,
     ),
     _record("completed", event.Completed, completion=_Tagged(response.Completion)),
+    Row(
+        event.Events,
+        "events",
+        (
+            _Field("items", Array(_EVENT), (), lambda events: tuple(events.items)),
+            _Field("error", Optional(_Tagged(*_ERRORS.values())), None, attrgetter("error")),
+        ),
+    ),
     # configuration, and what a transport and the exchange say
     _record("limits", limits.Limits, wire_bytes=INTEGER, event_bytes=INTEGER, tool_calls=INTEGER),
     _record("think", think.Think, start=STRING, markers=Array(STRING, length=2)),
@@ -289,21 +314,11 @@ TABLE: Final = (
     _record("model", api.Model, id=STRING, name=_MAYBE_STRING),
     _record("measured", Measured, size=INTEGER, escaped_length=_MAYBE_INTEGER),
     _record("response_head", http_message.ResponseHead, status=INTEGER, headers=Array(Array(STRING, length=2))),
+    _record("read_stream", call.ReadStream),
+    _record("read_error", call.ReadError, limit=INTEGER, seconds=_MAYBE_NUMBER),
     # errors
     _word("error_kind", errors.ErrorKind),
-    _error("transport_error", errors.TransportError),
-    _error("response_timeout_error", errors.ResponseTimeoutError),
-    _error("rate_limited_error", errors.RateLimitedError),
-    _error("truncated_stream_error", errors.TruncatedStreamError),
-    _error("authentication_error", errors.AuthenticationError),
-    _error("context_overflow_error", errors.ContextOverflowError),
-    _error("content_filter_error", errors.ContentFilterError),
-    _error("protocol_error", errors.ProtocolError),
-    _error("server_error", errors.ServerError),
-    _error("unsupported_error", errors.UnsupportedError),
-    _error("response_limit_error", errors.ResponseLimitError),
-    _error("attachment_error", errors.AttachmentError),
-    _error("config_error", errors.ConfigError),
+    *(_error(tag, cls) for tag, cls in _ERRORS.items()),
 )
 """One row per type: its ``type`` in JSON, the class, and the form of each field."""
 
