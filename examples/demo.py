@@ -49,7 +49,6 @@ async def stream_a_chat(client: AsyncClient, model: str) -> None:
             first = first or time.monotonic() - asked
             print(text, end="", flush=True)
     answer = stream.completion
-    assert answer is not None
     speed = answer.tokens_per_second
     print(f"\n  usage: {answer.usage}")
     print(f"  finish: {answer.finish.value}")

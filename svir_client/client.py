@@ -176,7 +176,7 @@ class AsyncClient:
         async with self.stream(request, headers=headers, idle_timeout=idle_timeout) as stream:
             async for _ in stream:
                 pass
-        return stream.result()
+        return stream.completion
 
     def stream(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None

@@ -50,20 +50,16 @@ class Stream(OpenResponse):
         return TextStream(self)
 
     @property
-    def completion(self) -> Completion | None:
-        """The whole answer, once ``Completed`` was handed over."""
-        return self._completion
+    def completion(self) -> Completion:
+        """The whole answer; raises the stream's error, or ``ConfigError`` when it was not read to its end."""
+        if self._completion is not None:
+            return self._completion
+        raise self._error or ConfigError("the stream was not read to its end, so there is no completion")
 
     @property
     def error(self) -> SvirError | None:
         """The error that iterating raised, if it did."""
         return self._error
-
-    def result(self) -> Completion:
-        """The whole answer; raises the stream's error, or ``ConfigError`` when it was not read to its end."""
-        if self._completion is not None:
-            return self._completion
-        raise self._error or ConfigError("the stream was not read to its end, so there is no completion")
 
     async def aclose(self) -> None:
         """Close the connection now; a task that is reading gets a ``ConfigError``. Idempotent."""

@@ -54,13 +54,13 @@ async def read(stream: Stream) -> tuple[list[Event], SvirError | None]:
 async def test_events_then_the_completion() -> None:
     async with connected(Reply.stream(text("Hel"), text("lo"), FINISH, USAGE, DONE)) as (_, client):
         async with client.stream(REQUEST) as stream:
-            before = stream.completion
+            with pytest.raises(ConfigError, match="not read to its end"):
+                _ = stream.completion
             events, error = await read(stream)
-        assert (before, error) == (None, None)
+        assert error is None
         assert events[:2] == [TextDelta("Hel"), TextDelta("lo")]
-        answer = stream.result()
+        answer = stream.completion
         assert events[2:] == [Completed(answer)]
-        assert stream.completion is answer
         assert (answer.text, answer.usage) == ("Hello", Usage(3, 2, 5))
 
 
@@ -85,7 +85,7 @@ async def test_text_alone_may_begin_at_any_event() -> None:
         async with client.stream(REQUEST) as stream:
             assert await anext(stream) == TextDelta("Hel")
             assert [piece async for piece in stream.text()] == ["lo"]
-        assert stream.result().text == "Hello"
+        assert stream.completion.text == "Hello"
 
 
 async def test_text_raises_what_the_stream_raises() -> None:
@@ -135,11 +135,10 @@ async def test_what_came_before_an_error_is_delivered_first_and_the_error_stays(
             assert error.partial is not None
             assert error.partial.text == "Hello"
             assert stream.error is error
-            assert stream.completion is None
             await server.wait_closed()
             assert await read(stream) == ([], error)
         with pytest.raises(ProtocolError):
-            stream.result()
+            _ = stream.completion
 
 
 @pytest.mark.parametrize(
@@ -225,7 +224,8 @@ async def test_a_break_closes_at_once(pieces: tuple[bytes, ...]) -> None:
                 break
         with anyio.fail_after(1):
             await server.wait_closed()
-        assert stream.completion is None
+        with pytest.raises(ConfigError, match="not read to its end"):
+            _ = stream.completion
 
 
 async def test_an_exception_closes_at_once_and_passes_through() -> None:
@@ -401,7 +401,7 @@ async def test_a_stream_is_read_inside_its_block() -> None:
         with pytest.raises(ConfigError, match="after it was closed"):
             await anext(stream)
         with pytest.raises(ConfigError, match="not read to its end"):
-            stream.result()
+            _ = stream.completion
 
 
 async def test_a_stream_closed_before_it_was_entered() -> None:

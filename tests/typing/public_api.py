@@ -82,8 +82,7 @@ async def calls(client: AsyncClient, request: Request) -> None:
         assert_type(stream.request_id, str | None)
         assert_type(stream.rate_limit, RateLimit | None)
         assert_type(stream.error, SvirError | None)
-    assert_type(stream.completion, Completion | None)
-    assert_type(stream.result(), Completion)
+    assert_type(stream.completion, Completion)
 
     async with client.send(request) as raw:
         assert_type(raw, RawStream)
