@@ -17,13 +17,22 @@ from svir_core.errors import ConfigError
 from svir_core.wire.api import Alternative, Compat
 from svir_core.wire.failure import Failure
 
-_REFUSAL_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter", "unsupported_value"})
-_REFUSAL_WORDS: Final = re.compile(
-    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|not accepted"
-    r"|not one of|deprecated|instead",
-    re.IGNORECASE,
+REFUSAL_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter"})
+"""``error.code`` of a field that is refused as such, named by ``error.param``. Seen on OpenAI."""
+
+_UNKNOWN: Final = r"(?:unsupported|unknown|unrecogni[sz]ed|unexpected)"
+_FIELD: Final = r"(?:parameter|argument|field|key|property|option|input|name|role)s?"
+_NOT: Final = rf"(?:not (?:supported|permitted|allowed|accepted|recogni[sz]ed)|{_UNKNOWN}|deprecated)"
+_REFUSED_FIELD: Final = re.compile(
+    rf"{_UNKNOWN}(?: request| keyword)? {_FIELD}\b|\b{_FIELD} (?:is|are) {_NOT}", re.IGNORECASE
 )
-"""That a field is refused as such, and not for its value (``max_tokens is too large``)."""
+_REFUSED_NAMES: Final = (
+    _UNKNOWN + r"(?: request| keyword)? " + _FIELD + r"\b[^.;]{0,40}?(?<!\w)NAME(?!\w)",
+    r"(?:not support|" + _UNKNOWN + r")[\s:'\"`]+NAME(?!\w)",
+    r"(?<!\w)NAME['\"`]?(?: " + _FIELD + r")?(?: is| are)? " + _NOT,
+)
+"""How servers say that a field is refused as such, and not for its value: ``max_tokens is too large; use
+4096 instead`` is no wish for another name, and a server that does not know the other one would drop it."""
 
 
 def _strings(values: Iterable[Any]) -> bool:
@@ -114,26 +123,35 @@ class Lesson:
     rename: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
+def _at_fault(failure: Failure, name: str) -> bool:
+    """Whether ``error.param`` is ``name``, or something inside it."""
+    return failure.param is not None and re.split(r"[.\[]", failure.param, maxsplit=1)[0] == name
+
+
 def _names(failure: Failure, name: str) -> bool:
     """Whether the server named ``name``: as the field at fault, or as a word of its message."""
-    if failure.param is not None and re.split(r"[.\[]", failure.param, maxsplit=1)[0] == name:
-        return True
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-    return failure.message is not None and word.search(failure.message) is not None
+    return _at_fault(failure, name) or word.search(failure.message or "") is not None
+
+
+def _refuses(failure: Failure, name: str) -> bool:
+    """Whether the server refused ``name`` as such."""
+    message = failure.message or ""
+    if _at_fault(failure, name) and (failure.code in REFUSAL_CODES or _REFUSED_FIELD.search(message)):
+        return True
+    patterns = (pattern.replace("NAME", re.escape(name)) for pattern in _REFUSED_NAMES)
+    return any(re.search(pattern, message, re.IGNORECASE) for pattern in patterns)
 
 
 def _renamed(failure: Failure, sent: str, wanted: str, about: str | None) -> bool:
-    """Whether the server refuses the name ``sent`` and may take ``wanted``.
+    """Whether the server may take ``wanted`` in place of ``sent``: it spoke of the one, or refused the other.
 
-    It does when it speaks of ``wanted``, or refuses ``sent`` as such. ``about`` must be spoken of
-    too: ``system`` alone is an everyday word.
+    ``about`` must be spoken of too: ``system`` alone is an everyday word.
     """
-    message = failure.message or ""
-    if about is not None and about not in f"{failure.param or ''} {message}".lower():
+    spoken_of = f"{failure.param or ''} {failure.message or ''}".lower()
+    if about is not None and about not in spoken_of:
         return False
-    if _names(failure, wanted):
-        return True
-    return _names(failure, sent) and (failure.code in _REFUSAL_CODES or _REFUSAL_WORDS.search(message) is not None)
+    return _names(failure, wanted) or _refuses(failure, sent)
 
 
 def lesson(

@@ -95,7 +95,7 @@ def caller_headers(headers: HeadersLike) -> Headers:
     token, that svir owns (:data:`OWNED_HEADERS`), or that is given twice (in whatever letter case);
     a value that is no ``str``, or has a line end, another control character, or anything not ASCII.
     """
-    pairs: object = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = cast(object, headers.items() if isinstance(headers, Mapping) else headers)
     if not isinstance(pairs, Iterable):
         raise ConfigError("headers are a mapping, or pairs of a name and a value")
     checked: dict[str, str] = {}
