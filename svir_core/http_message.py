@@ -34,11 +34,26 @@ _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _KEY = re.compile(r"[\x21-\x7e]+")
 
 
-class Secret:
+class Private:
+    """What may hold a credential: it can be copied, and refuses to be pickled (``ConfigError``)."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise ConfigError(f"{type(self).__name__} may hold a credential and is not pickled: make it again where needed")
+
+
+class Secret(Private):
     """A key. Only :meth:`reveal` shows it; ``str``, ``repr`` and ``format`` withhold it.
 
     It compares and hashes by value and can be copied. It refuses to be pickled, and JSON writers do
-    not know it: a key is to be read anew where it is needed. Raises ``ConfigError`` when the value
+    not know it: a key is read anew where it is needed. Raises ``ConfigError`` when the value
     is not a string, is empty, or has a space, a line end or anything else that is not visible ASCII.
     """
 
@@ -69,15 +84,6 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash((Secret, self._value))
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise ConfigError("a Secret is not pickled: read the key again where it is needed")
 
 
 def _pair(pair: object) -> tuple[object, object]:
@@ -121,8 +127,8 @@ def _withheld(headers: Headers) -> str:
 
 
 @attrs.frozen
-class HttpRequest:
-    """One request, whole: what a transport needs and nothing else.
+class HttpRequest(Private):
+    """One request, whole: what a transport needs and nothing else. It holds the key, and is not pickled.
 
     Attributes:
         method: ``POST`` or ``GET``.
@@ -168,8 +174,8 @@ class ResponseHead:
 
 
 @attrs.frozen(repr=False)
-class Endpoint:
-    """Where a server is, and what goes with every request to it. Made by :meth:`parse`; shows nothing.
+class Endpoint(Private):
+    """Where a server is, and what goes with every request to it. Made by :meth:`parse`; shows nothing, is not pickled.
 
     Attributes:
         base: the base URL without ``/v1``, or ``None`` when only ``override`` was given.
