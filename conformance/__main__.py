@@ -1,4 +1,7 @@
-"""``python -m conformance run [--json REPORT] FOLDER...``: exit 0, or 1 on any failure."""
+"""``python -m conformance run [--json REPORT] FOLDER...``: exit 0, or 1 on any failure.
+
+``python -m conformance table`` prints the list of rules and cases that README.md holds.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from conformance.coverage import table
 from conformance.runner import Result, Status, report, run
 
 
@@ -16,12 +20,21 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     command = commands.add_parser("run", help="run every case below the folders")
     command.add_argument("--json", type=Path, metavar="REPORT", help="write every run to this file")
     command.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    commands.add_parser("table", help="print which rule is held by which case")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cases, print what failed and how many passed; the exit code."""
+    """Do what the arguments say; the exit code."""
     options = _arguments(arguments)
+    if options.command == "table":
+        print(table(), end="")
+        return 0
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the cases, print what failed and how many passed."""
     results: list[Result] = []
     for result in run(options.folders):
         results.append(result)

@@ -136,19 +136,24 @@ async def _run_within_limit(case: _Case, make_transport: Callable[[], Transport]
 
 async def _run_case(case: _Case, transport: Transport, server: ScriptedServer, base_url: str) -> list[str]:
     with Watch([case.config.api_key, *(value for _, value in case.config.headers)], server) as watch:
-        try:
-            client = case.config.client(base_url, transport)
-        except ConfigError as error:
-            watch.error(error)
-            if case.expect_config == "rejected":
-                return watch.problems
-            return [f"expected the configuration to be accepted, got {error.detail}", *watch.problems]
-        if case.expect_config == "rejected":
-            return ["expected the configuration to be rejected, and it was accepted"]
-        async with client:
-            watch.configuration(client)
-            problems = await _run_calls(case, client, server, watch)
-        return problems + watch.problems
+        problems = await _run_watched(case, transport, server, base_url, watch)
+    return problems + watch.problems
+
+
+async def _run_watched(
+    case: _Case, transport: Transport, server: ScriptedServer, base_url: str, watch: Watch
+) -> list[str]:
+    rejected = case.expect_config == "rejected"
+    try:
+        client = case.config.client(base_url, transport)
+    except ConfigError as error:
+        watch.error(error)
+        return [] if rejected else [f"expected the configuration to be accepted, got {error.detail}"]
+    if rejected:
+        return ["expected the configuration to be rejected, and it was accepted"]
+    async with client:
+        watch.configuration(client)
+        return await _run_calls(case, client, server, watch)
 
 
 async def _run_calls(case: _Case, client: AsyncClient, server: ScriptedServer, watch: Watch) -> list[str]:

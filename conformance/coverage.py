@@ -1,0 +1,64 @@
+"""Which rule is held by which case: the table in README.md, made from the folders and the descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.fields import CaseError, Fields, load, text
+
+ROOT = Path(__file__).parent
+MARK = "<!-- made by `python -m conformance table`; a test compares it -->"
+
+SECTIONS: Mapping[str, str] = {
+    "decoder/01-framing": "Chat Completions, section 1: framing",
+    "decoder/02-chunks": "Section 2: chunks",
+    "decoder/03-tool-calls": "Section 3: tool calls",
+    "decoder/04-refusals": "Section 4: refusals",
+    "decoder/05-reasoning": "Section 5: reasoning",
+    "decoder/06-usage": "Section 6: usage",
+    "decoder/07-failures": "Section 7: failures inside the stream",
+    "decoder/08-content-filter": "Section 8: Azure content filtering",
+    "decoder/09-overflow": "Section 9: context overflow in a stream",
+    "decoder/11a-not-a-deviation": "Quirks, section A: not a deviation",
+    "decoder/11b-forgiven": "Quirks, section B: lenient forgives, strict refuses",
+    "decoder/recorded": "Recorded streams of real servers",
+    "encoder/01-fields": "Section 10: the fields of the request body",
+    "encoder/02-messages": "Section 10: messages",
+    "encoder/03-attachments": "Section 10: attachments and exact length",
+    "encoder/04-admission": "Section 10: admission",
+    "encoder/05-clean": "Quirks, section D: what is sent is cleaner than what is read",
+    "transport/01-url": "Section 11: base URLs",
+    "transport/02-headers": "Section 11: headers",
+    "transport/03-response": "Section 11: the response and its content type",
+    "transport/04-status": "Sections 9 and 11: statuses",
+    "transport/05-error-bodies": "Section 11: error bodies",
+    "transport/06-retry-after": "Section 11: Retry-After",
+    "transport/07-compatibility": "Section 11: compatibility, and renames",
+    "transport/08-models": "Section 11: model listing",
+    "transport/09-closing": "Closing and cancelling",
+    "transport/10-clocks": "Clocks and connections",
+    "transport/11-before-a-byte-is-sent": "Refused before a byte is sent",
+    "transport/12-secrecy": "Section 11: nothing secret is shown",
+    "transport/recorded": "Recorded refusals and streams of real servers",
+}
+"""Every folder of cases, and the rule it holds. The order is that of the table."""
+
+
+def description(path: Path) -> str:
+    """What a case says of itself; ``CaseError`` when it says nothing."""
+    document = load(path)
+    if not isinstance(document, dict):
+        raise CaseError(f"{path.name}: an object is expected")
+    fields = Fields({"description": document.get("description")}, path.name)
+    return fields.required("description", text)
+
+
+def table(root: Path = ROOT) -> str:
+    """The list of rules and cases, as Markdown."""
+    lines = [MARK]
+    for folder, rule in SECTIONS.items():
+        cases = sorted((root / folder).glob("*.json"))
+        lines += ["", f"### `{folder}`: {rule} ({len(cases)} cases)", ""]
+        lines += [f"- `{path.stem}`: {description(path)}" for path in cases]
+    return "\n".join(lines) + "\n"
