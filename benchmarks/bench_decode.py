@@ -95,7 +95,7 @@ def calls(count: int) -> list[bytes]:
 
 def azure(count: int) -> list[bytes]:
     words = random.Random(4)
-    results = dict.fromkeys(("hate", "self_harm", "sexual", "violence"), SAFE)
+    results: dict[str, Any] = dict.fromkeys(("hate", "self_harm", "sexual", "violence"), SAFE)
     results["protected_material_code"] = {"filtered": False, "detected": False}
     events = [
         event(said({"content": words.choice(WORDS)}, content_filter_results=results), obfuscation="")

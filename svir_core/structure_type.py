@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import dataclasses
 import functools
 import types
 import typing
@@ -18,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final, cast, get_args, get_origin
 
-import attrs
 import orjson
 
 from svir_core.json_form import said
+from svir_core.structure_class import fields_of, is_class
 from svir_core.structure_fault import Misfit, Reader, Unreadable
 from svir_core.structure_model import reads_itself
 
@@ -258,98 +257,8 @@ def _of_mapping(readers: _Readers, kind: Any) -> Reader:
 # --- classes ---------------------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class _Field:
-    name: str
-    kind: Any
-    required: bool
-
-
-def _attrs_fields(kind: Any, hints: dict[str, Any]) -> list[_Field]:
-    return [
-        _Field(field.alias, hints.get(field.name, Any), field.default is attrs.NOTHING)
-        for field in attrs.fields(kind)
-        if field.init
-    ]
-
-
-def _dataclass_fields(kind: Any, hints: dict[str, Any]) -> list[_Field]:
-    return [
-        _Field(
-            field.name,
-            hints[field.name],
-            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
-        )
-        for field in dataclasses.fields(kind)
-        if field.init
-    ]
-
-
-def _namedtuple_fields(kind: Any, hints: dict[str, Any]) -> list[_Field]:
-    return [_Field(name, hints.get(name, Any), name not in kind._field_defaults) for name in kind._fields]
-
-
-def _typeddict_fields(kind: Any, hints: dict[str, Any]) -> list[_Field]:
-    # __required_keys__ does not see a NotRequired in a postponed annotation: the resolved one decides
-    return [
-        _Field(
-            name,
-            hint,
-            name in kind.__required_keys__ if _wrapper(hint) not in _REQUIREMENTS else _wrapper(hint) == "Required",
-        )
-        for name, hint in hints.items()
-    ]
-
-
-_REQUIREMENTS: Final = frozenset({"Required", "NotRequired"})
-
-
-def _wrapper(hint: Any) -> str | None:
-    return getattr(get_origin(hint), "_name", None)
-
-
-def _has(kind: Any, base: type, mark: str) -> bool:
-    return isinstance(kind, type) and issubclass(kind, base) and mark in dir(kind)
-
-
-def _is_namedtuple(kind: Any) -> bool:
-    return _has(kind, tuple, "_fields")
-
-
-def _is_typeddict(kind: Any) -> bool:
-    return _has(kind, dict, "__required_keys__")
-
-
-_CLASSES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, dict[str, Any]], list[_Field]]], ...]] = (
-    (attrs.has, _attrs_fields),
-    (dataclasses.is_dataclass, _dataclass_fields),
-    (_is_namedtuple, _namedtuple_fields),
-    (_is_typeddict, _typeddict_fields),
-)
-"""The kinds of classes, and how their fields are told."""
-
-
-def _fields(kind: Any) -> list[_Field]:
-    """The fields of a class, type variables replaced by the arguments it was given."""
-    origin = get_origin(kind) or kind
-    given = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
-    try:
-        hints = typing.get_type_hints(origin, include_extras=True)
-        fields = next(tell for applies, tell in _CLASSES if applies(origin))(origin, hints)
-        return [attrs.evolve(field, kind=_filled(field.kind, given)) for field in fields]
-    except (NameError, TypeError, AttributeError):  # a name in an annotation that is not there
-        raise Unreadable from None
-
-
-def _filled(hint: Any, given: Mapping[Any, Any]) -> Any:
-    if isinstance(hint, typing.TypeVar):
-        return given.get(hint, Any)
-    parameters = getattr(hint, "__parameters__", ()) if get_origin(hint) else ()
-    return hint[tuple(given.get(parameter, Any) for parameter in parameters)] if parameters else hint
-
-
 def _of_class(readers: _Readers, kind: Any) -> Reader:
-    fields = [(field.name, readers.of(field.kind), field.required) for field in _fields(kind)]
+    fields = [(field.name, readers.of(field.kind), field.required) for field in fields_of(kind)]
     known = frozenset(name for name, _, _ in fields)
 
     def read(value: Any) -> Any:
@@ -371,10 +280,6 @@ def _of_class(readers: _Readers, kind: Any) -> Reader:
         return _built(kind, **values)
 
     return read
-
-
-def _is_class(kind: Any) -> bool:
-    return any(applies(kind) for applies, _ in _CLASSES)
 
 
 def _is_model(kind: Any) -> bool:
@@ -402,7 +307,7 @@ _MAKERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[_Readers, Any], Read
     (lambda origin: origin in _ARRAYS, _of_array),
     (lambda origin: origin in _OBJECTS, _of_mapping),
     (_is_model, _of_model),
-    (_is_class, _of_class),
+    (is_class, _of_class),
     (_is_enum, _enum),
 )
 """Kinds of types, by their origin, and what makes a reader for them; the first that applies."""
