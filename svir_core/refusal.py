@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, cast
+import codecs
+from typing import Final
 
-import orjson
+import attrs
 
 from svir_core.errors import ContentFilterError, ContextOverflowError, SvirError, UnsupportedError
 from svir_core.event import Events
 from svir_core.http_message import ResponseHead
 from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS
+from svir_core.slow_json import loosely
 from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, retry_after, status_error
-from svir_core.wire.failure import Failure, describe
+from svir_core.wire.failure import Failure, describe_body
 
 EXCERPT_BYTES: Final = 200
 """What is kept of a body that is not of the right type: enough to tell a login page (11 section A)."""
 
+BOM: Final = codecs.BOM_UTF8
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
 
@@ -35,19 +37,10 @@ def encoded(head: ResponseHead) -> bool:
 
 def read_failure(body: bytes) -> Failure:
     """What an error body says: by the shapes of ``wire.failure``; else the body as it is, when there is any."""
-    text = body.removeprefix(b"\xef\xbb\xbf").strip()
-    document: Any
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        document = None
-    if isinstance(document, list):
-        document = next(
-            iter(cast(Iterable[Any], document)), None
-        )  # Google's compatible endpoints wrap the object in a list
-    failure = describe(cast(dict[str, Any], document)) if isinstance(document, dict) else Failure()
+    text = body.removeprefix(BOM).strip()
+    failure = describe_body(loosely(text))
     if failure.message is None and text:
-        return Failure(body.decode("utf-8", "replace"), failure.code, failure.type, failure.param)
+        return attrs.evolve(failure, message=body.decode("utf-8", "replace"))
     return failure
 
 

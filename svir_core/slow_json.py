@@ -11,6 +11,8 @@ import json
 import re
 from typing import Any, Final
 
+import orjson
+
 from svir_core.errors import ProtocolError
 from svir_core.limits import JSON_DEPTH
 
@@ -87,6 +89,19 @@ def too_deep(text: str) -> bool:
 def without_lone_surrogates(text: str) -> str:
     """JSON ``text`` with U+FFFD, escaped, for every escaped surrogate that has no other half."""
     return _ESCAPE.sub(lambda match: r"\ufffd" if match[1] else match[0], text)
+
+
+def loosely(data: bytes) -> Any:
+    """The value of JSON ``data`` for which only a failure counts: bad UTF-8 and lone surrogates become U+FFFD.
+    ``None`` when it is no JSON."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return orjson.loads(without_lone_surrogates(data.decode("utf-8", "replace")))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def join_surrogates(text: str) -> str:

@@ -94,11 +94,22 @@ def sniff(document: Json) -> Failure | None:
     return None
 
 
+def _object(body: Any) -> Json | None:
+    """The object that a whole JSON body is; Google's compatible endpoints wrap it in a list."""
+    value = body[0] if is_array(body) and body else body
+    return value if is_object(value) else None
+
+
 def sniff_body(body: Any) -> Failure | None:
-    """The failure that a whole JSON body is; Google's compatible endpoints wrap the object in a list."""
-    if is_array(body) and body:
-        body = body[0]
-    return sniff(body) if is_object(body) else None
+    """The failure that a whole JSON body is; ``None`` when it is none."""
+    document = _object(body)
+    return None if document is None else sniff(document)
+
+
+def describe_body(body: Any) -> Failure:
+    """What a whole JSON body, known to be a failure, says; nothing when it is no object."""
+    document = _object(body)
+    return Failure() if document is None else describe(document)
 
 
 def stream_error(failure: Failure, payload: str) -> type[SvirError]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-import orjson
-
 from svir_core.errors import (
     ConfigError,
     ResponseLimitError,
@@ -23,7 +21,7 @@ from svir_core.event import Completed, Event, Events
 from svir_core.limits import Limits
 from svir_core.opening import Judged, Opening, Shape
 from svir_core.response import AnomalyCode, Completion, Partial, Timing, Usage
-from svir_core.slow_json import without_lone_surrogates
+from svir_core.slow_json import loosely
 from svir_core.sse import Frame, Framer, Kind, split_field
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import Failure, describe, sniff, sniff_body, stream_error
@@ -47,19 +45,6 @@ NOT_A_STREAM: Final = {
     Shape.COMPRESSED: "the body is compressed, though nobody asked for that",
     Shape.DOCUMENT: "the body is JSON, but neither a stream, nor a failure, nor an answer",
 }
-
-
-def loosely(data: bytes) -> Any:
-    """The value of JSON ``data`` for which only a failure counts: bad UTF-8 and lone surrogates become U+FFFD.
-    ``None`` when it is no JSON."""
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return orjson.loads(without_lone_surrogates(data.decode("utf-8", "replace")))
-    except orjson.JSONDecodeError:
-        return None
 
 
 class StreamDecoder(ABC):

@@ -41,7 +41,8 @@ NOW = 1_796_036_756.0
         (b"null", Failure("null")),
         (b'{"a":1}', Failure('{"a":1}')),
         (b'{"error":{"code":"c","message":""}}', Failure('{"error":{"code":"c","message":""}}', "c")),
-        (b'{"error":{"message":"\\ud800"}}', Failure('{"error":{"message":"\\ud800"}}')),
+        (b'{"error":{"message":"\\ud800","code":"c"}}', Failure("\ufffd", "c")),
+        (b'{"error":"\xff"}', Failure("\ufffd")),
         (b"[" * 5000, Failure("[" * 5000)),
     ],
 )  # fmt: skip

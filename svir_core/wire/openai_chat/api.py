@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, cast
+from codecs import BOM_UTF8
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import orjson
 
 from svir_core.errors import ProtocolError, ServerError
 from svir_core.message import Role
 from svir_core.request import Request
+from svir_core.slow_json import loosely
 from svir_core.wire.api import Alternative, Api, Clock, CodecOptions, Compat, Model
 from svir_core.wire.failure import sniff
+from svir_core.wire.json_value import is_array, is_object
 from svir_core.wire.openai_chat.decode import Decoder
 from svir_core.wire.openai_chat.encode import RENAMES, Encoder, optional_fields
 
@@ -31,9 +32,8 @@ _SYSTEM: Final = _alternative("system", about="role")
 
 
 def _model(entry: Any, number: int) -> Model:
-    if isinstance(entry, dict):
-        fields = cast(dict[str, Any], entry)
-        model_id, name = fields.get("id"), fields.get("name")
+    if is_object(entry):
+        model_id, name = entry.get("id"), entry.get("name")
         if isinstance(model_id, str) and model_id:
             return Model(model_id, name if isinstance(name, str) and name else None)
     raise ProtocolError(f"entry {number} of the model listing has no id")
@@ -86,24 +86,18 @@ class ChatCompletions:
         Raises ``ServerError`` for a failure in place of a listing, ``ProtocolError`` for anything else
         that is no listing; both keep what the server sent behind ``server_message()``.
         """
-        text = document.removeprefix(b"\xef\xbb\xbf")
+        text = document.removeprefix(BOM_UTF8)
         shown = text.decode("utf-8", "replace")
-        try:
-            value: Any = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            value = None
-        if not isinstance(value, dict):
+        listing = loosely(text)
+        if not is_object(listing):
             raise ProtocolError("the model listing is not a JSON object", server_message=shown)
-        listing = cast(dict[str, Any], value)
         data = listing.get("data")
-        if not isinstance(data, list):
-            failure = sniff(listing)
-            if failure is not None:
-                raise ServerError(
-                    "the server listed a failure in place of models", server_message=failure.message or shown
-                )
-            raise ProtocolError("the model listing has no list named 'data'", server_message=shown)
-        return tuple(_model(entry, number) for number, entry in enumerate(cast(Iterable[Any], data)))
+        if is_array(data):
+            return tuple(_model(entry, number) for number, entry in enumerate(data))
+        failure = sniff(listing)
+        if failure is not None:
+            raise ServerError("the server listed a failure in place of models", server_message=failure.message or shown)
+        raise ProtocolError("the model listing has no list named 'data'", server_message=shown)
 
 
 API: Final[Api] = ChatCompletions()
