@@ -266,7 +266,8 @@ class Framer:
 
     def _line(self, line: bytes, offset: int) -> Sequence[Frame]:
         """What a whole line, without its end, completes."""
-        self._check(len(line) + 1, offset)
+        if line or self._bare is not None:
+            self._check(len(line) + 1, offset)
         if self._bare is not None:
             return self._bare_line(self._bare, line, offset)
         if not line:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
+from svir_core.check import choice
 from svir_core.errors import (
     ConfigError,
     ResponseLimitError,
@@ -96,7 +97,7 @@ class StreamDecoder(ABC):
         self._visible = 0  # visible deltas so far
         self._call_pieces = 0
         self._ticked = 0  # of them, those whose time is taken
-        self._policy = Policy(Mode(mode) is Mode.LENIENT)
+        self._policy = Policy(choice(Mode, mode, "mode") is Mode.LENIENT)
         self._opening: Opening | None = Opening(limits.event_bytes)
         self._framer = Framer(types=types, terminator=terminator, limit=limits.event_bytes)
         self._transcript = Transcript()

@@ -100,6 +100,9 @@ class Transcript:
         run.push(piece)
 
     def parts(self, call: Callable[[CallRun], ToolCall] = CallRun.displayed) -> tuple[Part, ...]:
-        """The parts, in order, each call made by ``call``: display data unless the caller knows better."""
-        calls = (self.calls[index] for index in sorted(self.calls))
-        return tuple(call(next(calls)) if isinstance(run, CallRun) else run.part() for run in self._runs)
+        """The parts, in order, each call made by ``call``: display data unless the caller knows better. Calls stand
+        where calls came, in the order of their indices."""
+        calls = iter(sorted(self.calls))
+        return tuple(
+            call(self.calls[next(calls)]) if isinstance(run, CallRun) else run.part() for run in self._runs
+        )

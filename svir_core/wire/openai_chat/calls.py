@@ -47,9 +47,9 @@ class Calls:
         index = piece.get("index")
         if type(index) is not int or not 0 <= index < self._limit:
             self._refuse_index(index)
-        function = piece.get("function") or {}
+        function = piece.get("function")
         if not is_object(function):
-            raise ProtocolError("the function of a tool call is not an object")
+            function = self._absent_function(function)
         call_id = _text(piece, "id")
         says = ToolCallDelta(index, call_id, _text(function, "name"), _text(function, "arguments"))
         if call_id is not None or index not in self._ids:
@@ -57,6 +57,11 @@ class Calls:
         if not piece.keys() <= PLAIN_KEYS:
             self._look_at_rest(index, piece)
         return says
+
+    def _absent_function(self, function: Any) -> Json:
+        if function is None or function == "":
+            return {}
+        raise ProtocolError("the function of a tool call is not an object")
 
     def _refuse_index(self, index: Any) -> NoReturn:
         if type(index) is int and index >= self._limit:

@@ -121,12 +121,11 @@ class Decoder(StreamDecoder):
             chunk = orjson.loads(payload)
         except orjson.JSONDecodeError:
             chunk = None
-        kind = type(chunk)
-        if kind is dict and self._plain(chunk):
+        if self._plain(chunk):
             return
         if payload == DONE:
             self._finish_answer()
-        elif kind is dict:
+        elif is_object(chunk):
             self._raw = None
             self._chunk(chunk)
         else:
@@ -134,9 +133,9 @@ class Decoder(StreamDecoder):
             if chunk is not None:
                 self._chunk(chunk)
 
-    def _plain(self, chunk: Json) -> bool:
+    def _plain(self, chunk: Any) -> bool:
         """The lane of nearly every chunk: one more piece of what came before, and nothing else that any rule looks at.
-        False, and nothing done, for every other chunk: it then goes the general way."""
+        False, and nothing done, for everything else: it then goes the general way."""
         try:
             choices = chunk["choices"]
             choice = choices[0]
