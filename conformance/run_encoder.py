@@ -24,6 +24,7 @@ from conformance.fields import (
     mapping,
     natural,
     one_of,
+    one_or_more,
     parse,
     positive,
     text,
@@ -236,7 +237,7 @@ def _options(value: Json, where: str) -> _Options:
         return _Options(
             fields.optional("lean", flag, False),
             fields.optional("send_reasoning", flag, False),
-            fields.optional("block_bytes", items(positive), ()),
+            fields.optional("block_bytes", one_or_more(positive), ()),
             fields.optional("context_tokens", positive, None),
         )
 

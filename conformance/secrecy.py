@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from typing import Self
 
 SECRET_CHARACTERS = 5
-"""Shorter values ("1", "yes") stand in any text by chance."""
+"""Shorter keys and header values ("1", "yes") stand in any text by chance."""
+
+MESSAGE_CHARACTERS = 8
+"""Shorter messages ("error", "failed") are words that our own details use as well."""
 
 
 class Watch(logging.Handler):
@@ -55,7 +58,7 @@ class Watch(logging.Handler):
     def error(self, error: SvirError) -> None:
         """Look at an error, and at the errors it came from."""
         message = error.server_message()
-        if message is not None and len(message) >= SECRET_CHARACTERS:
+        if message is not None and len(message) >= MESSAGE_CHARACTERS:
             self._secrets.add(message)
         self._search("an error", [text for one in _chain(error) for text in (*_texts(one), repr(one.args))])
 
