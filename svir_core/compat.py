@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from contextlib import suppress
+from typing import Any, Final
 
 import attrs
 import orjson
@@ -16,6 +17,7 @@ import orjson
 from svir_core.errors import ConfigError
 from svir_core.wire.api import Alternative, Compat
 from svir_core.wire.failure import Failure
+from svir_core.wire.json_value import is_array, is_object
 
 REFUSAL_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter"})
 """``error.code`` of a field that is refused as such, named by ``error.param``. Seen on OpenAI."""
@@ -83,23 +85,18 @@ class Compatibility:
     @classmethod
     def from_json(cls, text: str | bytes) -> Compatibility:
         """A memory from :meth:`to_json`; ``ConfigError`` for anything else."""
-        value: Any
-        try:
+        value: Any = None
+        with suppress(orjson.JSONDecodeError):
             value = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            value = None
-        if not isinstance(value, dict):
-            raise ConfigError("a compatibility memory is a JSON object")
-        fields = cast(dict[str, Any], value)
-        if fields.keys() != {"omit", "rename"}:
-            raise ConfigError("a compatibility memory has 'omit' and 'rename', and nothing else")
-        omit, rename = fields["omit"], fields["rename"]
-        if not isinstance(omit, list) or not _strings(cast(Iterable[Any], omit)):
+        if not is_object(value) or value.keys() != {"omit", "rename"}:
+            raise ConfigError("a compatibility memory is a JSON object of 'omit' and 'rename'")
+        omit, rename = value["omit"], value["rename"]
+        if not is_array(omit) or not _strings(omit):
             raise ConfigError("'omit' of a compatibility memory is a list of strings")
-        if not isinstance(rename, dict) or not _strings(cast(dict[str, Any], rename).values()):
+        if not is_object(rename) or not _strings(rename.values()):
             raise ConfigError("'rename' of a compatibility memory is an object of strings")
         memory = cls()
-        memory.learn(omit=cast(list[str], omit), rename=cast(dict[str, str], rename))
+        memory.learn(omit=omit, rename=rename)
         return memory
 
     def __repr__(self) -> str:

@@ -111,6 +111,7 @@ class Exchange(Call):
         self._measured = measured
         self._headers = headers
         self._clock = clock
+        self._checked: Headers = ()
         self._known = Compat()
         self._lesson = Lesson()
         self._decoder: Decoder | None = None
@@ -127,6 +128,7 @@ class Exchange(Call):
 
     def _request(self) -> HttpRequest:
         self._known = self._compat.known()
+        self._checked = caller_headers(self._headers)
         return self._encoded(self._known)
 
     def _encoded(self, known: Compat) -> HttpRequest:
@@ -135,7 +137,7 @@ class Exchange(Call):
             self._endpoint.for_requests(self._api.path(self._request_asked)),
             EVENT_STREAM,
             key_headers=_key_headers(self._api, self._endpoint),
-            headers=caller_headers(self._headers),
+            headers=self._checked,
             body=self._api.encode(self._request_asked, self._options, known, self._measured),
         )
 

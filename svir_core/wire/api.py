@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
 from svir_core.check import at_least, choice, instance_of
 from svir_core.limits import Limits
-from svir_core.think import Think
+from svir_core.think import Think, resolve
 
 if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
@@ -35,6 +35,10 @@ def _mode(value: Mode | str) -> Mode:
     return choice(Mode, value, "mode")
 
 
+def _think(_instance: object, _attribute: attrs.Attribute[Any], value: Any) -> None:
+    resolve(value)  # refuses what it does not know
+
+
 @attrs.frozen
 class CodecOptions:
     """How requests are encoded and answers decoded; the same for every API.
@@ -48,7 +52,7 @@ class CodecOptions:
     """
 
     mode: Mode = attrs.field(default=Mode.STRICT, converter=_mode)
-    think: Think | str = "split"
+    think: Think | str = attrs.field(default="split", validator=_think)
     limits: Limits = attrs.field(factory=Limits, validator=instance_of(Limits))
     context_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(1)))
     image_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(0)))

@@ -430,6 +430,17 @@ def test_there_is_no_retry_without_a_field_that_is_already_left_out() -> None:
     assert keys(server, *OPTIONAL) == [{"stream_options"}, set()]
 
 
+def test_a_retry_has_the_headers_of_the_first_request() -> None:
+    call = exchange(BOTH, headers=iter([("x-b", "2")]))
+    first = call.start()
+    call.head(400, [])
+    retry = call.finish()
+    assert isinstance(retry, Retry)
+    assert (first.get("x-b"), retry.http_request.get("x-b")) == ("2", "2")
+    changed = dict(first.headers).items() ^ dict(retry.http_request.headers).items()
+    assert {name for name, _ in changed} == {"content-length"}
+
+
 def test_requirements_are_never_left_out() -> None:
     compat = Compatibility()
     compat.learn(omit=["response_format", "max_tokens", "messages"])
