@@ -33,16 +33,16 @@ class Tap:
     def push(self, data: bytes | bytearray | memoryview) -> None:
         """Watch ``data``. Does nothing once the outcome is known."""
         if self.outcome is None:
-            self._take(lambda: self._decoder.push(data))
+            self._take(data)
 
     def finish(self) -> None:
         """The relay ended."""
         if self.outcome is None:
-            self._take(self._decoder.finish)
+            self._take(None)
 
-    def _take(self, read: Callable[[], Events]) -> None:
+    def _take(self, data: bytes | bytearray | memoryview | None) -> None:
         try:
-            events = read()
+            events = self._decoder.finish() if data is None else self._decoder.push(data)
         except Exception as error:  # noqa: BLE001 - whatever it is, the relay goes on
             name = type(error).__name__
             self.outcome = error if isinstance(error, SvirError) else ProtocolError(f"the decoder failed: {name}")

@@ -7,8 +7,8 @@ one character less than the marker, so that splitting takes linear time and cons
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
 
 import attrs
 
@@ -25,11 +25,12 @@ def _start(_instance: object, _attribute: attrs.Attribute[str], value: str) -> N
         raise ConfigError("Think.start must be 'outside' or 'inside'")
 
 
-def _markers(value: tuple[str, str]) -> tuple[str, str]:
-    markers = tuple(value)
-    if len(markers) != 2 or not all(isinstance(marker, str) and marker for marker in markers):
-        raise ConfigError("Think.markers must be two strings that are not empty")
-    return markers
+def _markers(value: Any) -> tuple[str, str]:
+    if isinstance(value, list | tuple):
+        markers = tuple(cast(Iterable[Any], value))
+        if len(markers) == 2 and all(isinstance(marker, str) and marker for marker in markers):
+            return markers
+    raise ConfigError("Think.markers must be two strings that are not empty")
 
 
 @attrs.frozen
@@ -55,7 +56,7 @@ def resolve(value: Think | str) -> Think | None:
     """What ``think=`` means: a ``Think``, or ``None`` for "keep". Any other string is a ``ConfigError``."""
     if isinstance(value, Think):
         return value
-    if value not in NAMED:
+    if not isinstance(value, str) or value not in NAMED:
         raise ConfigError("think must be 'split', 'keep', 'inside' or a Think")
     return NAMED[value]
 

@@ -103,6 +103,4 @@ class Transcript:
         """The parts, in order, each call made by ``call``: display data unless the caller knows better. Calls stand
         where calls came, in the order of their indices."""
         calls = iter(sorted(self.calls))
-        return tuple(
-            call(self.calls[next(calls)]) if isinstance(run, CallRun) else run.part() for run in self._runs
-        )
+        return tuple(call(self.calls[next(calls)]) if isinstance(run, CallRun) else run.part() for run in self._runs)

@@ -1,84 +1,63 @@
+"""Events, and the sequence that carries them and their error."""
+
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 from svir_core.errors import ProtocolError
-from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
-from svir_core.response import Completion
+from svir_core.event import Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 
-ONE = TextDelta("a")
-TWO = ReasoningDelta("think", "b")
-ERROR = ProtocolError("broken")
+ITEMS: list[Event] = [TextDelta("a"), ReasoningDelta("think", "b"), ToolCallDelta(0, "i", None, "{")]
 
 
-@pytest.mark.parametrize(
-    ("event", "other"),
-    [
-        (ONE, TextDelta("b")),
-        (TWO, ReasoningDelta("reasoning", "b")),
-        (ToolCallDelta(0, "id", None, "{"), ToolCallDelta(0, "id", None, None)),
-        (Completed(Completion("stop")), Completed(Completion("length"))),
-    ],
-)
-def test_an_event_is_a_value(event: Event, other: Event) -> None:
-    assert pickle.loads(pickle.dumps(event)) == event
-    assert event != other
-    assert not hasattr(event, "__dict__")
+def test_events_compare_and_hash_by_value() -> None:
+    assert TextDelta("a") == TextDelta("a")
+    assert TextDelta("a") != TextDelta("b")
+    assert len({TextDelta("a"), TextDelta("a"), ReasoningDelta("x", "a"), ReasoningDelta("y", "a")}) == 3
+    assert hash(ITEMS[2]) == hash(ToolCallDelta(0, "i", None, "{"))
 
 
-@pytest.mark.parametrize("delta", [ONE, TWO, ToolCallDelta(0, None, None, None)])
-def test_deltas_hash_by_value(delta: Event) -> None:
-    assert hash(pickle.loads(pickle.dumps(delta))) == hash(delta)
-
-
-def test_events_are_a_sequence() -> None:
-    events: Sequence[Event] = Events([ONE, TWO])
-    assert list(events) == [ONE, TWO]
-    assert len(events) == 2
-    assert events[1] is TWO
-    assert events[-1:] == [TWO]
-    assert ONE in events
+def test_a_sequence_without_an_error() -> None:
+    events = Events(ITEMS)
+    assert (len(events), events[0], events[1:]) == (3, ITEMS[0], ITEMS[1:])
+    assert list(events) == list(events.items) == ITEMS
+    assert (events.error, events.error_seen) == (None, True)
+    events.throw()
     assert not Events()
-    assert repr(Events([ONE])) == "Events([TextDelta(text='a')])"
+    assert ITEMS[1] in events
 
 
-def test_an_error_is_raised_after_the_last_event() -> None:
-    events = Events([ONE, TWO], ERROR)
-    seen: list[Event] = []
-    with pytest.raises(ProtocolError) as caught:
-        seen.extend(events)
-    assert seen == [ONE, TWO]
-    assert caught.value is ERROR
-    assert repr(events).endswith(", error=ProtocolError('broken'))")
-
-
-def test_only_iterating_to_the_error_counts_as_seeing_it() -> None:
-    events = Events([ONE], ERROR)
-    assert (len(events), events[0], list(events.items), events.error) == (1, ONE, [ONE], ERROR)
-    iterator = iter(events)
-    assert next(iterator) == ONE
+def test_iterating_raises_the_error_after_the_last_event() -> None:
+    events = Events(ITEMS, ProtocolError("bad"))
+    assert (len(events), events[-1], list(events.items)) == (3, ITEMS[2], ITEMS)
     assert not events.error_seen
-    with pytest.raises(ProtocolError):
+    iterator = iter(events)
+    assert [next(iterator) for _ in ITEMS] == ITEMS
+    assert not events.error_seen
+    with pytest.raises(ProtocolError, match="bad"):
         next(iterator)
     assert events.error_seen
-    assert Events([ONE]).error_seen
 
 
-def test_throw_raises_only_an_error() -> None:
-    Events([ONE]).throw()
-    events = Events([ONE], ERROR)
+def test_throw_raises_the_error() -> None:
+    events = Events((), ProtocolError("bad"))
     with pytest.raises(ProtocolError):
         events.throw()
     assert events.error_seen
 
 
-def test_events_compare_by_value() -> None:
-    other: Any
-    assert Events([ONE], ERROR) == Events((ONE,), ProtocolError("broken"))
-    assert hash(Events([ONE], ERROR)) == hash(Events((ONE,), ProtocolError("broken")))
-    for other in (Events([TWO], ERROR), Events([ONE]), Events([ONE], ProtocolError("x")), [ONE]):
-        assert Events([ONE], ERROR) != other
+def test_sequences_compare_by_value() -> None:
+    assert Events(ITEMS) == Events(tuple(ITEMS))
+    assert Events(ITEMS) != Events(ITEMS[:1])
+    assert Events(ITEMS) != Events(ITEMS, ProtocolError("bad"))
+    assert Events(ITEMS, ProtocolError("bad")) == Events(ITEMS, ProtocolError("bad"))
+    assert Events(ITEMS) != ITEMS
+    assert hash(Events(ITEMS)) == hash(Events(tuple(ITEMS)))
+    assert pickle.loads(pickle.dumps(Events(ITEMS, ProtocolError("bad")))) == Events(ITEMS, ProtocolError("bad"))
+
+
+def test_a_sequence_shows_what_it_holds() -> None:
+    assert repr(Events(ITEMS[:1])) == "Events([TextDelta(text='a')])"
+    assert repr(Events((), ProtocolError("bad"))) == "Events([], error=ProtocolError('bad'))"

@@ -161,18 +161,18 @@ class Decoder(StreamDecoder):
             return False
         if not value or key not in self._plain_keys:
             return False
-        if type(value) is str:
-            if key == "content":
-                self._said(value)
-                return True
-            if key != "tool_calls":
-                self._reasoned(key, value)
-                return True
-        elif key == "tool_calls" and type(value) is list:
+        if key == "tool_calls":
+            if type(value) is not list:
+                return False
             for piece in self._pieces(value):
                 self._called(piece)
-            return True
-        return False
+        elif type(value) is not str:
+            return False
+        elif key == "content":
+            self._said(value)
+        else:
+            self._reasoned(key, value)
+        return True
 
     def _look_again(self, payload: bytes) -> Json | None:
         """The object in a payload that the JSON library does not take, or that is none. A failure comes first."""
@@ -193,9 +193,7 @@ class Decoder(StreamDecoder):
         if not is_document(document):
             return False
         self._forgive(AnomalyCode.WHOLE_DOCUMENT)
-        chunk = self._look_again(self._payload)
-        if chunk is not None:
-            self._chunk(as_chunk(chunk))
+        self._chunk(as_chunk(self._look_again(self._payload) or document))
         self._finish_answer()
         return True
 

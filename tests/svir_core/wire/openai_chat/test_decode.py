@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svir_core.errors import ConfigError, ProtocolError, TruncatedStreamError
-from svir_core.event import Completed, ReasoningDelta, TextDelta, ToolCallDelta
+from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.message import Opaque, Reasoning, Text, ToolCall
 from svir_core.response import FinishReason, Usage
@@ -162,7 +162,9 @@ def test_bytes_after_done_are_never_looked_at() -> None:
     assert decoder.events_seen == seen
 
 
-@pytest.mark.parametrize("end", [b"data: [DONE]", b"data: [DONE]\n", b"data:[DONE]", b"data: [DONE]\r", b": c\ndata: [DONE]"])
+@pytest.mark.parametrize(
+    "end", [b"data: [DONE]", b"data: [DONE]\n", b"data:[DONE]", b"data: [DONE]\r", b": c\ndata: [DONE]"]
+)
 def test_done_at_the_end_of_input_needs_no_line_end(end: bytes) -> None:
     assert both(text("a") + finish() + end).answer.text == "a"
 
@@ -224,7 +226,9 @@ def test_a_payload_that_is_no_object(payload: str) -> None:
 
 def test_unknown_keys_of_chunk_and_choice_are_accepted() -> None:
     body = stream(
-        event(document(obfuscation="xyz", timings={"a": 1}, service_tier=None) | {"choices": choices({"content": "a"})}),
+        event(
+            document(obfuscation="xyz", timings={"a": 1}, service_tier=None) | {"choices": choices({"content": "a"})}
+        ),
         event(document() | {"choices": choices({"content": "b"}, logprobs={"content": []}, token_ids=[1])}),
     )
     assert both(body).answer.text == "ab"
@@ -359,7 +363,12 @@ def test_another_finish_reason_is_refused_by_both(word: str) -> None:
 
 
 def test_text_in_the_finish_chunk_and_empty_deltas_after_it() -> None:
-    late = [{}, {"content": ""}, {"tool_calls": []}, {"tool_calls": [call(3, arguments="", id=None, name="")]}]
+    late: list[dict[str, Any]] = [
+        {},
+        {"content": ""},
+        {"tool_calls": []},
+        {"tool_calls": [call(3, arguments="", id=None, name="")]},
+    ]
     body = chunk({"content": "a"}, "stop") + b"".join(map(chunk, late)) + chunk({"role": "assistant"}) + DONE
     assert both(body).answer.text == "a"
 
@@ -430,34 +439,34 @@ def test_parts_keep_the_order_they_came_in() -> None:
 WHOLE = call(0, id="i", name="f", arguments="{}")
 
 
-@pytest.mark.parametrize(
-    ("pieces", "kind"),
-    [
-        ([WHOLE, call(0, id="other")], "protocol"),
-        ([call(1, id="i", name="f")], "protocol"),
-        ([WHOLE, call(2, id="j", name="f")], "protocol"),
-        ([call(0, name="f")], "protocol"),
-        ([call(0, id="", name="f")], "protocol"),
-        ([call(0, id="i")], "protocol"),
-        ([call(0, id="i", arguments="{}")], "protocol"),
-        ([WHOLE, call(1, id="i", name="g")], "protocol"),
-        ([call(64, id="i", name="f")], "response_limit"),
-        ([WHOLE, call(10**9, id="j")], "response_limit"),
-        ([call(-1, id="i")], "protocol"),
-        ([call(None, id="i", name="f")], "protocol"),
-        ([call("0", id="i", name="f")], "protocol"),
-        ([call(True, id="i", name="f")], "protocol"),
-        ([call(0.0, id="i", name="f")], "protocol"),
-        ([{"id": "i"}], "protocol"),
-        ([5], "protocol"),
-        ([call(0, id=5)], "protocol"),
-        ([call(0, id="i", name=["f"])], "protocol"),
-        ([call(0, id="i", name="f", arguments={})], "protocol"),
-        ([{"index": 0, "function": []}], "protocol"),
-        ([call(0, id="i", name="f", type=7)], "protocol"),
-        ([call(0, id="i", name="f", type="custom")], "unsupported"),
-    ],
-)
+REFUSED_CALLS: list[tuple[list[Any], str]] = [
+    ([WHOLE, call(0, id="other")], "protocol"),
+    ([call(1, id="i", name="f")], "protocol"),
+    ([WHOLE, call(2, id="j", name="f")], "protocol"),
+    ([call(0, name="f")], "protocol"),
+    ([call(0, id="", name="f")], "protocol"),
+    ([call(0, id="i")], "protocol"),
+    ([call(0, id="i", arguments="{}")], "protocol"),
+    ([WHOLE, call(1, id="i", name="g")], "protocol"),
+    ([call(64, id="i", name="f")], "response_limit"),
+    ([WHOLE, call(10**9, id="j")], "response_limit"),
+    ([call(-1, id="i")], "protocol"),
+    ([call(None, id="i", name="f")], "protocol"),
+    ([call("0", id="i", name="f")], "protocol"),
+    ([call(True, id="i", name="f")], "protocol"),
+    ([call(0.0, id="i", name="f")], "protocol"),
+    ([{"id": "i"}], "protocol"),
+    ([5], "protocol"),
+    ([call(0, id=5)], "protocol"),
+    ([call(0, id="i", name=["f"])], "protocol"),
+    ([call(0, id="i", name="f", arguments={})], "protocol"),
+    ([{"index": 0, "function": []}], "protocol"),
+    ([call(0, id="i", name="f", type=7)], "protocol"),
+    ([call(0, id="i", name="f", type="custom")], "unsupported"),
+]
+
+
+@pytest.mark.parametrize(("pieces", "kind"), REFUSED_CALLS)
 def test_calls_that_no_mode_takes(pieces: list[Any], kind: str) -> None:
     body = stream(*map(calls, pieces), end=finish("tool_calls") + DONE)
     assert both(body).kind == kind
@@ -652,7 +661,10 @@ def test_usage_is_read_wherever_it_stands(report: dict[str, Any], expected: Usag
     assert both(stream(chunk({"content": "a"}, usage=report))).answer.usage == expected
     assert both(stream(text("a"), chunk(x_groq={"id": 1, "usage": report}))).answer.usage == expected
     inside = event(document() | {"choices": choices({"content": "b"}, usage=report)})
-    assert both(stream(text("a"), inside, last.replace(b'"choices":[]', b'"choices":[{"index":0}]'))).answer.usage == expected
+    assert (
+        both(stream(text("a"), inside, last.replace(b'"choices":[]', b'"choices":[{"index":0}]'))).answer.usage
+        == expected
+    )
 
 
 def test_no_report_is_fine_and_null_is_none() -> None:
@@ -762,12 +774,12 @@ def test_the_limits_themselves() -> None:
 def test_events_come_first_then_the_error() -> None:
     events = Decoder().push(text("a") + text("b") + event("nonsense") + text("c"))
     assert list(events.items) == [TextDelta("a"), TextDelta("b")]
-    for _ in range(2):
-        told: list[object] = []
-        with pytest.raises(ProtocolError) as raised:
-            for each in events:
-                told.append(each)
-        assert told == [TextDelta("a"), TextDelta("b")]
+    with pytest.raises(ProtocolError):
+        list(events)
+    told: list[Event] = []
+    with pytest.raises(ProtocolError) as raised:
+        told.extend(events)
+    assert told == [TextDelta("a"), TextDelta("b")]
     assert raised.value.partial is not None
     assert raised.value.partial.text == "ab"
     assert raised.value.offset == 2 * len(text("a"))
@@ -927,9 +939,8 @@ def test_decode_is_push_and_finish() -> None:
         raise AssertionError("read beyond the end")
 
     assert [type(each) for each in decode(chunks(), mode="lenient")] == [TextDelta, Completed]
-    told = []
+    told: list[Event] = []
     with pytest.raises(TruncatedStreamError):
-        for each in decode([text("a"), finish()]):
-            told.append(each)
+        told.extend(decode([text("a"), finish()]))
     assert told == [TextDelta("a")]
     assert len(list(decode([text("a") + finish() + b"data: [DONE]"]))) == 2

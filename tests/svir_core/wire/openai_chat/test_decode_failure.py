@@ -287,7 +287,11 @@ def note(results: Any = None, word: Any = None, **more: Any) -> bytes:
     return event({"id": "", "object": "", "created": 0, "model": "", "choices": [choice]})
 
 
-FINE = {"hate": {"filtered": False, "severity": "safe"}, "custom_blocklists": [], "jailbreak": {"detected": True}}
+FINE: dict[str, Any] = {
+    "hate": {"filtered": False, "severity": "safe"},
+    "custom_blocklists": [],
+    "jailbreak": {"detected": True},
+}
 BLOCKS = [
     {"hate": {"filtered": True, "severity": "high"}},
     {"filtered": True},
@@ -298,7 +302,7 @@ BLOCKS = [
 
 @pytest.mark.parametrize("key", ["prompt_filter_results", "prompt_annotations"])
 def test_a_prompt_report_is_skipped_whole(key: str) -> None:
-    report = {"id": "", "model": "", "choices": [], "usage": {}, key: [{"prompt_index": 0}]}
+    report: dict[str, Any] = {"id": "", "model": "", "choices": [], "usage": {}, key: [{"prompt_index": 0}]}
     answer = both(event(report) + stream(text("a"))).answer
     assert (answer.text, answer.id, answer.usage) == ("a", "c1", None)
     assert both(event({key: None}) + stream(text("a"))).answer.text == "a"

@@ -126,8 +126,10 @@ def test_a_half_waits_for_the_next_piece_of_its_own_text() -> None:
 
 def test_halves_that_wait_at_the_end_are_replaced() -> None:
     body = stream(
-        raw(f'{{"content": "<{HIGH}", "reasoning": "{HIGH}", "tool_calls": ['
-            f'{{"index": 0, "id": "i", "function": {{"name": "f", "arguments": "{{\\"{HIGH}"}}}}]}}'),
+        raw(
+            f'{{"content": "<{HIGH}", "reasoning": "{HIGH}", "tool_calls": ['
+            f'{{"index": 0, "id": "i", "function": {{"name": "f", "arguments": "{{\\"{HIGH}"}}}}]}}'
+        ),
         end=finish("length") + DONE,
     )
     seen = refused(body, "protocol", "lone_surrogate")
@@ -149,10 +151,15 @@ def test_a_half_is_not_delivered_on_an_error() -> None:
 
 def test_arguments_split_inside_a_character_are_joined() -> None:
     def piece(arguments: str) -> bytes:
-        return raw(f'{{"tool_calls": [{{"index": 0, "id": "i", "function": {{"name": "", "arguments": "{arguments}"}}}}]}}')
+        return raw(
+            f'{{"tool_calls": [{{"index": 0, "id": "i", "function": {{"name": "", "arguments": "{arguments}"}}}}]}}'
+        )
 
     body = stream(
-        calls(call(0, id="i", name="f", arguments='{"a":"')), piece(HIGH), piece(LOW), piece('\\"}'),
+        calls(call(0, id="i", name="f", arguments='{"a":"')),
+        piece(HIGH),
+        piece(LOW),
+        piece('\\"}'),
         end=finish("tool_calls") + DONE,
     )
     seen = refused(body, "protocol", "lone_surrogate", "lone_surrogate")
@@ -169,7 +176,11 @@ def test_broken_calls_beside_a_surrogate(pieces: str) -> None:
 
 
 def test_surrogates_elsewhere_become_replacements() -> None:
-    body = event(orjson.dumps(document({"content": "a"}, odd=0)).replace(b'"odd":0', b'"odd":"\\udc00","n":123456789012345678901'))
+    body = event(
+        orjson.dumps(document({"content": "a"}, odd=0)).replace(
+            b'"odd":0', b'"odd":"\\udc00","n":123456789012345678901'
+        )
+    )
     seen = refused(stream(text("b"), body), "protocol", "lone_surrogate")
     assert seen.answer.text == "ba"
     model = event(orjson.dumps(document({"content": "a"})).replace(b'"m"', b'"m\\ud800"'))
@@ -268,7 +279,11 @@ def test_documents_hold_the_rules_of_chunks() -> None:
 
 
 def test_a_document_of_several_choices() -> None:
-    both_choices = [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}, {"index": 1, "message": {}}, 5]
+    both_choices: list[Any] = [
+        {"index": 0, "message": {"content": "a"}, "finish_reason": "stop"},
+        {"index": 1, "message": {}},
+        5,
+    ]
     seen = refused(
         orjson.dumps({"choices": both_choices}), "unsupported", "whole_document", "other_choice", "wrong_type"
     )
@@ -315,7 +330,11 @@ def test_extra_keeps_the_last_value_and_lists_in_order() -> None:
 
 
 def test_extra_keeps_what_an_annotation_says() -> None:
-    choice = {"index": 0, "content_filter_offsets": {"check_offset": 4}, "content_filter_results": {"a": {}}}
+    choice: dict[str, Any] = {
+        "index": 0,
+        "content_filter_offsets": {"check_offset": 4},
+        "content_filter_results": {"a": {}},
+    }
     seen = both(stream(text("a"), event({"choices": [choice]})), extra=True)
     assert seen.answer.extra == {"content_filter_offsets": {"check_offset": 4}, "content_filter_results": {"a": {}}}
 

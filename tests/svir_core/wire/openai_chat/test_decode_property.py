@@ -20,6 +20,7 @@ from svir_core.wire.openai_chat.table import EVENT_TYPES
 from tests.svir_core.wire.openai_chat.streams import (
     DONE,
     MODES,
+    Json,
     call,
     calls,
     chunk,
@@ -39,26 +40,44 @@ words = st.one_of(
     st.sampled_from(["<think>", "</think>", "<thi", "nk>", "</", "<", "é", "🙂", "\u2028", "\ufeff", "a b", "\n", ""]),
     st.text(max_size=5),
 )
-usages = st.builds(lambda a, b: {"prompt_tokens": a, "completion_tokens": b}, st.integers(0, 3), st.integers(-1, 3))
+
+
+def usage_chunk(prompt: int, completion: int) -> bytes:
+    return chunk(usage={"prompt_tokens": prompt, "completion_tokens": completion})
+
+
+def piece(index: int, name: str | None, arguments: str | None) -> Json:
+    return call(index, id=f"id{index}", name=name, arguments=arguments)
+
+
+def thoughts(first: str, second: str) -> bytes:
+    return chunk({"reasoning_content": first, "reasoning": second})
+
+
+def everything(content: str, reasoning: str, one_call: Json) -> bytes:
+    return chunk({"content": content, "reasoning": reasoning, "tool_calls": [one_call]})
+
+
+def refusing(words: str) -> bytes:
+    return chunk({"refusal": words})
+
+
 pieces_of_calls = st.builds(
-    lambda index, name, arguments: call(index, id=f"id{index}", name=name, arguments=arguments),
-    st.integers(0, 3),
-    st.sampled_from(["f", "", None]),
-    st.sampled_from(["{}", "{", "", None, '"']),
+    piece, st.integers(0, 3), st.sampled_from(["f", "", None]), st.sampled_from(["{}", "{", "", None, '"'])
 )
 good_events = st.one_of(
     st.builds(text, words),
-    st.builds(lambda a, b: chunk({"reasoning_content": a, "reasoning": b}), words, words),
-    st.builds(lambda a, b, c: chunk({"content": a, "reasoning": b, "tool_calls": [c]}), words, words, pieces_of_calls),
+    st.builds(thoughts, words, words),
+    st.builds(everything, words, words, pieces_of_calls),
     st.builds(calls, pieces_of_calls),
-    st.builds(lambda report: chunk(usage=report), usages),
+    st.builds(usage_chunk, st.integers(0, 3), st.integers(-1, 3)),
     st.sampled_from(
         [b": ping\n", b":\n\n", b"id: 1\n\n", b"data:\n\n", b"\n", b"event: message\n", b"retry: 1\n", b"data: \n"]
     ),
 )
 odd_events = st.one_of(
     good_events,
-    st.builds(lambda refusal: chunk({"refusal": refusal}), words),
+    st.builds(refusing, words),
     st.sampled_from(
         [
             finish(),
@@ -66,7 +85,9 @@ odd_events = st.one_of(
             finish("length"),
             DONE,
             event({"choices": [], "prompt_filter_results": []}),
-            event({"choices": [{"index": 0, "content_filter_offsets": {}, "content_filter_results": {"filtered": True}}]}),
+            event(
+                {"choices": [{"index": 0, "content_filter_offsets": {}, "content_filter_results": {"filtered": True}}]}
+            ),
             event({"error": "boom"}),
             event(document({"content": "other"}) | {"choices": [{"index": 1, "delta": {"content": "x"}}]}),
             event(document() | {"choices": [{"index": 0, "message": {"content": "whole"}, "finish_reason": "stop"}]}),
@@ -136,7 +157,9 @@ def test_any_cut_is_decoded_alike(mode: str, data: st.DataObject) -> None:
 @given(data=st.data())
 @settings(max_examples=200)
 def test_a_good_stream_at_any_cut_and_line_end_gives_what_was_put_in(data: st.DataObject) -> None:
-    said = data.draw(st.lists(st.tuples(st.sampled_from(["content", "reasoning", "reasoning_content"]), words), max_size=8))
+    said = data.draw(
+        st.lists(st.tuples(st.sampled_from(["content", "reasoning", "reasoning_content"]), words), max_size=8)
+    )
     events = [chunk({key: word}) + data.draw(st.sampled_from([b"", b": ping\n\n", b"id: 5\n\n"])) for key, word in said]
     body = (b"".join(events) + finish() + DONE).replace(b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"])))
     seen = see(data.draw(cut(body)), think="keep")
@@ -169,16 +192,30 @@ def broken(draw: st.DrawFn) -> bytes:
     return bytes(body)
 
 
+KEYS = (
+    *("id", "model", "object", "choices", "usage", "error", "detail", "message", "base_resp", "x_groq", "index"),
+    *(
+        "delta",
+        "finish_reason",
+        "content",
+        "reasoning",
+        "refusal",
+        "role",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+    ),
+    *("type", "prompt_tokens", "completion_tokens", "prompt_tokens_details", "content_filter_offsets", "status_code"),
+    *("content_filter_results", "odd"),
+)
+
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-2, 70), st.floats(allow_nan=False, allow_infinity=False), words),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.sampled_from(
-                "id model object choices usage error detail message base_resp x_groq index delta finish_reason content "
-                "reasoning refusal role tool_calls function name arguments type prompt_tokens completion_tokens "
-                "content_filter_offsets content_filter_results status_code prompt_tokens_details odd".split()
-            ),
+            st.sampled_from(KEYS),
             inner,
             max_size=4,
         ),
@@ -243,7 +280,11 @@ def test_every_single_cut_of_a_recording_is_framed_alike(path: Path) -> None:
             frames = [*whole.push(data), *whole.finish()]
             for place in range(len(data) + 1) if len(events) < 1000 else range(0, len(data), EVERY):
                 cut = framer()
-                assert [*cut.push(data[:place]), *(() if cut.ended else cut.push(data[place:])), *cut.finish()] == frames
+                assert [
+                    *cut.push(data[:place]),
+                    *(() if cut.ended else cut.push(data[place:])),
+                    *cut.finish(),
+                ] == frames
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)

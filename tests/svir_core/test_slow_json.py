@@ -1,0 +1,108 @@
+"""The second reading of JSON: 11-quirks section B."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svir_core.errors import ProtocolError
+from svir_core.limits import JSON_DEPTH
+from svir_core.slow_json import (
+    Nesting,
+    NumberText,
+    join_surrogates,
+    read_numbers,
+    read_surrogates,
+    too_deep,
+    without_lone_surrogates,
+)
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    max_leaves=10,
+)
+
+
+@pytest.mark.parametrize("number", ["0.10", "-0", "1e5", "1E+05", "123456789012345678901234567890", "9" * 5000])
+def test_numbers_keep_their_spelling(number: str) -> None:
+    (found,) = read_numbers(f"[{number}]")
+    assert isinstance(found, NumberText)
+    assert str(found) == number
+
+
+@given(values)
+def test_what_needs_no_second_reading_reads_the_same(value: Any) -> None:
+    text = orjson.dumps(value).decode()
+    assert read_surrogates(text) == value
+    assert without_lone_surrogates(text) == text
+    assert not too_deep(text)
+
+
+@given(st.text(st.characters(codec=None, categories=("Cs", "Lu", "Po")), max_size=8))
+def test_lone_surrogates_are_replaced_and_pairs_are_not(text: str) -> None:
+    escaped = json.dumps({"a": text})
+    clean = orjson.loads(without_lone_surrogates(escaped))["a"]
+    assert clean == join_surrogates(text)
+    assert join_surrogates(read_surrogates(escaped)["a"]) == clean
+
+
+@pytest.mark.parametrize("number", ["123456789012345678901", "9" * 5000, "5", "-1.5"])
+def test_large_integers_are_floats_as_in_the_fast_reader(number: str) -> None:
+    expected = float(number) if len(number) > 19 else json.loads(number)
+    assert read_surrogates(number) == expected
+
+
+@pytest.mark.parametrize("read", [read_numbers, read_surrogates])
+@pytest.mark.parametrize(
+    ("levels", "fine"), [(JSON_DEPTH, True), (JSON_DEPTH + 1, False), (1100, False), (10**6, False)]
+)
+def test_depth_is_bounded(read: Any, levels: int, fine: bool) -> None:
+    text = "[" * levels + "]" * levels
+    assert too_deep(text) is not fine
+    if fine:
+        assert isinstance(read(text), list)
+    else:
+        with pytest.raises(ProtocolError, match="256 levels"):
+            read(text)
+
+
+def test_a_nearly_full_stack_is_a_typed_error() -> None:
+    text = "[" * JSON_DEPTH + "]" * JSON_DEPTH
+
+    def dive(depth: int) -> None:
+        if depth:
+            dive(depth - 1)
+        else:
+            read_numbers(text)
+
+    room = sys.getrecursionlimit()
+    frame: Any = sys._getframe()
+    used = 0
+    while frame is not None:
+        used += 1
+        frame = frame.f_back
+    with pytest.raises(ProtocolError) as raised:
+        dive(room - used - 60)
+    assert raised.value.__context__ is None
+
+
+@given(values, st.lists(st.integers(0, 200), max_size=5))
+def test_nesting_finds_where_a_value_closes_at_any_cut(value: Any, places: list[int]) -> None:
+    data = orjson.dumps([value]) + b'] "[{'
+    end = len(data) - 5
+    cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
+    nesting = Nesting()
+    for start, stop in pairwise(cuts):
+        found = nesting.push(data[start:stop])
+        if found is not None:
+            assert start + found == end
+            return
+    raise AssertionError("it never closed")

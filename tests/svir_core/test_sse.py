@@ -1,0 +1,213 @@
+"""Framing: 10-chat-completions section 1, at any cut, in linear work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svir_core import sse
+from svir_core.errors import ResponseLimitError
+from svir_core.sse import Frame, Framer, Kind, split_field
+
+DONE = b"[DONE]"
+
+
+def make(limit: int = 1 << 18, types: frozenset[str] | None = frozenset({"message", "error"})) -> Framer:
+    return Framer(types=types, terminator=DONE, limit=limit)
+
+
+def frames(pieces: Iterable[bytes], framer: Framer | None = None) -> list[Frame]:
+    framer = framer or make()
+    found: list[Frame] = []
+    for piece in pieces:
+        found += framer.push(piece)
+        if framer.ended or framer.error is not None:
+            return found
+    return found + framer.finish()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"data: a\n\ndata:b\n\n", [(Kind.EVENT, 0, None, b"a"), (Kind.EVENT, 9, None, b"b")]),
+        (b"data: a\r\n\r\n", [(Kind.EVENT, 0, None, b"a")]),
+        (b"data: a\rdata: b\r\r", [(Kind.EVENT, 0, None, b"a\nb")]),
+        (b": c\ndata: a\n\n", [(Kind.EVENT, 4, None, b"a")]),
+        (b"data\ndata\n\n", [(Kind.EVENT, 0, None, b"\n")]),
+        (b"event: error\n\n", [(Kind.EVENT, 0, "error", b"")]),
+        (b"event: error\ndata: a\n\n", [(Kind.EVENT, 0, "error", b"a")]),
+        (b"event: odd\ndata: a\n\n", [(Kind.TYPE, 0, None, b"event: odd"), (Kind.DROPPED, 0, "odd", b"a")]),
+        (b"event: odd\n\n", [(Kind.TYPE, 0, None, b"event: odd")]),
+        (b"event: \xff\n\n", [(Kind.TYPE, 0, None, b"event: \xff")]),
+        (b"odd: a\n", [(Kind.FIELD, 0, None, b"odd: a"), (Kind.REST, 0, None, b"")]),
+        (b"error: a\n\n", [(Kind.FIELD, 0, None, b"error: a")]),
+        (b"id: \xff\n\n", [(Kind.TEXT, 0, None, b"id: \xff")]),
+        (b"id: \xc3\xa9\n\n", []),
+        (b'{"a"}\n', [(Kind.BARE, 0, None, b'{"a"}')]),
+        (b'{"a"', [(Kind.DROPPED, 0, None, b'{"a"')]),
+        (b"{\nx", [(Kind.BARE, 0, None, b"{\nx")]),
+        (b"{\ndata: a\n\n", [(Kind.BARE, 0, None, b"{"), (Kind.EVENT, 2, None, b"a")]),
+        (b"data: a", [(Kind.REST, 0, None, b"a")]),
+        (b"data: a\ndat", [(Kind.REST, 0, None, b"a")]),
+        (b"event: error", [(Kind.REST, 0, "error", b"")]),
+        (b"event: err", []),
+        (b"error: {}", [(Kind.DROPPED, 0, None, b"error: {}")]),
+        (b"data: [DONE]\nodd: a\n\n", [(Kind.EVENT, 0, None, DONE)]),
+        (b"data: [DONE]", [(Kind.EVENT, 0, None, DONE)]),
+        (b"data: a\ndata: [DONE]\n\n", [(Kind.EVENT, 0, None, b"a\n[DONE]")]),
+        (b"", []),
+    ],
+)
+def test_frames(data: bytes, expected: list[Frame]) -> None:
+    assert frames([data]) == expected
+    for stride in (1, 2, 3, 5):
+        assert frames([data[start : start + stride] for start in range(0, len(data), stride)]) == expected
+
+
+def test_any_type_is_known_when_no_types_are_given() -> None:
+    assert frames([b"event: odd\ndata: a\n\n"], make(types=None)) == [(Kind.EVENT, 0, "odd", b"a")]
+
+
+def test_offsets_count_from_where_the_body_began() -> None:
+    framer = make()
+    framer.start_at(3)
+    assert framer.push(b"data: a\n\n")[0][1] == 3
+    assert framer.push(b"odd\n")[0][1] == 12
+
+
+def test_single_takes_exactly_one_whole_event() -> None:
+    framer = make(limit=20)
+    assert framer.single(b"data: a\n\n") == b"a"
+    for data in (
+        b"data: \n\n",
+        b"data: a\n",
+        b"data: a\n\ndata: b\n\n",
+        b"data: a\ndata: b\n\n",
+        b"data: a\r\n\n",
+        b"id: 5  \n\n",
+        b"data: " + b"x" * 20 + b"\n\n",
+    ):
+        assert framer.single(data) is None
+    assert framer.count == 1
+    for pending in (b"da", b"data: x\n", b"{\n", b"data: x\n\r"):
+        framer = make()
+        framer.push(pending)
+        assert framer.single(b"data: a\n\n") is None
+
+
+@given(data=st.lists(st.sampled_from([b"data: ", b"a", b"\n", b"\n", b"\r", b"{", b"}", b"id", b":", b"event: odd"])))
+def test_single_and_push_agree(data: list[bytes]) -> None:
+    mixed, plain = make(), make()
+    found: list[Frame] = []
+    offset = 0
+    pieces = [b"".join(data), b"data: x\n\n", b"data: a\n\ndata: b\n\n", b"data: y\n\n"]
+    for piece in pieces:
+        payload = mixed.single(piece)
+        found += mixed.push(piece) if payload is None else [(Kind.EVENT, offset, None, payload)]
+        offset += len(piece)
+    expected = [frame for piece in pieces for frame in plain.push(piece)]
+    assert found == expected
+    assert mixed.count == plain.count
+
+
+def test_the_limit_ends_the_frames() -> None:
+    framer = make(limit=10)
+    assert framer.push(b"data: a\n\n" + b"data: " + b"x" * 20 + b"\n\ndata: b\n\n") == [(Kind.EVENT, 0, None, b"a")]
+    assert isinstance(framer.error, ResponseLimitError)
+    assert framer.error.offset == 9
+
+
+def test_comments_and_events_are_counted() -> None:
+    framer = make()
+    framer.push(b": a\n:b\ndata: c\n\ndata:\n\n\nid: 1\n\nevent: odd\n\n{\n: d\n}\n")
+    assert framer.count == 7
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        (b"data: a", b"data", b"a"),
+        (b"data:a", b"data", b"a"),
+        (b"data:  a", b"data", b" a"),
+        (b"data", b"data", b""),
+        (b"a:b:c", b"a", b"b:c"),
+    ],
+)
+def test_split_field(line: bytes, name: bytes, value: bytes) -> None:
+    assert split_field(line) == (name, value)
+
+
+# --- linear work ----------------------------------------------------------------------------------
+
+
+class Counting(Framer):
+    """A framer that counts the bytes its line readers are given to look at."""
+
+    __slots__ = ("work",)
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(types=None, terminator=DONE, limit=limit)
+        self.work = 0
+
+    def _blocks(self, data: bytes, frames: list[Frame]) -> int:
+        self.work += len(data)
+        return super()._blocks(data, frames)
+
+    def _lines_from(self, data: bytes, position: int, searched: int, frames: list[Frame]) -> int:
+        self.work += len(data) - searched
+        return super()._lines_from(data, position, searched, frames)
+
+    def _keep(self, tail: bytes) -> None:
+        self.work += len(tail)
+        super()._keep(tail)
+
+
+def work(data: bytes, stride: int) -> int:
+    framer = Counting(limit=len(data) + 1)
+    count = 0
+    for start in range(0, len(data), stride):
+        count += len(framer.push(data[start : start + stride]))
+    assert count
+    return framer.work
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r", b"\ndata: more\n\n"])
+def test_a_large_line_in_small_pieces_takes_linear_work(end: bytes) -> None:
+    small = b"data: " + b"x" * 200_000 + end
+    large = b"data: " + b"x" * 400_000 + end
+    assert work(large, 16) - work(small, 16) < 5 * 200_000
+    assert work(large, 16) < 8 * len(large)
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
+def test_many_events_in_one_piece_take_linear_work(newline: bytes) -> None:
+    small = (b"data: xxxxxxxx" + newline * 2) * 20_000
+    assert work(small * 2, len(small) * 2) <= 2 * work(small, len(small))
+    assert work(small, len(small)) <= 3 * len(small)
+
+
+def test_many_events_in_pieces_of_any_size_take_linear_work() -> None:
+    data = b"data: xxxxxxxx\n\n" * 20_000
+    for stride in (7, 1000, 65536):
+        assert work(data, stride) < 8 * len(data)
+
+
+def test_a_search_never_begins_before_what_was_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LF and CR each are looked for once per byte, also where the one is frequent and the other is far away."""
+    searched = 0
+
+    def find(data: bytes, byte: bytes, start: int) -> int:
+        nonlocal searched
+        found = data.find(byte, start)
+        end = len(data) if found < 0 else found
+        searched += end - start
+        return end
+
+    monkeypatch.setattr(sse, "_find", find)
+    for data in (b"data: x\r\r" * 20_000 + b"\n", b"data: x\n\n" * 20_000 + b"\r", b"data: x\r\n\r\n" * 20_000):
+        searched = 0
+        assert len(make().push(data)) == 20_000
+        assert searched <= 2 * len(data)

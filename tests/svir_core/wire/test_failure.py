@@ -1,0 +1,106 @@
+"""The one sniffer for failures: 11-quirks section A, 10-chat-completions sections 7, 9 and 11."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svir_core.errors import ContextOverflowError, ServerError
+from svir_core.wire.failure import OVERFLOW_CODES, Failure, describe, describe_body, sniff, sniff_body, stream_error
+
+FAILURES: list[tuple[dict[str, Any], Failure]] = [
+    ({"error": {"message": "m", "code": "c", "type": "t", "param": "p"}}, Failure("m", "c", "t", "p")),
+    ({"error": {"message": "m", "code": 5, "type": None, "param": []}}, Failure("m")),
+    ({"error": "m", "code": "c", "type": "t", "param": "p"}, Failure("m", "c", "t", "p")),
+    ({"error": {"message": 5}}, Failure()),
+    ({"error": {"x": 1}, "message": "m"}, Failure("m")),
+    ({"error": {"x": 1}, "detail": "m"}, Failure("m")),
+    ({"error": {"x": 1}, "base_resp": {"status_msg": "m"}}, Failure("m")),
+    ({"error": ["m"], "detail": [{"msg": "d"}]}, Failure("d")),
+    ({"object": "error", "message": "m", "code": "c"}, Failure("m", "c")),
+    ({"detail": "m"}, Failure("m")),
+    ({"detail": [{"msg": "m"}, {"msg": "n"}]}, Failure("m")),
+    ({"detail": ["m"]}, Failure()),
+    ({"detail": [{}]}, Failure()),
+    ({"base_resp": {"status_code": 5, "status_msg": "m"}}, Failure("m")),
+    ({"base_resp": {"status_code": 5}, "choices": [{}]}, Failure()),
+    ({"choices": [{"error": {"message": "m", "code": "c"}}]}, Failure("m", "c")),
+    ({"choices": [{"error": "m"}]}, Failure("m")),
+    ({"choices": [{"finish_reason": "error"}], "message": "m"}, Failure("m")),
+]
+
+
+@pytest.mark.parametrize(("document", "expected"), FAILURES)
+def test_failures(document: dict[str, Any], expected: Failure) -> None:
+    assert sniff(document) == expected
+    assert sniff_body(document) == expected
+    assert sniff_body([document, 5]) == expected
+    assert describe_body([document, 5]) == describe_body(document)
+
+
+NO_FAILURES: list[dict[str, Any]] = [
+    {},
+    {"error": None},
+    {"error": {}},
+    {"error": ""},
+    {"object": "error"},
+    {"message": "m"},
+    {"detail": None},
+    {"detail": "m", "choices": [{}]},
+    {"choices": 5},
+    {"choices": [5]},
+    {"choices": [{"error": None, "finish_reason": "stop"}]},
+    {"choices": [{}, {"error": "second"}]},
+    {"base_resp": 5},
+    {"base_resp": {"status_code": 0}},
+    {"base_resp": {}},
+]
+
+
+@pytest.mark.parametrize("document", NO_FAILURES)
+def test_no_failures(document: dict[str, Any]) -> None:
+    assert sniff(document) is None
+    assert sniff_body(document) is None
+
+
+@pytest.mark.parametrize("body", [None, 5, "error", [], [5], [[{"error": "m"}]]])
+def test_bodies_that_are_no_object(body: Any) -> None:
+    assert sniff_body(body) is None
+
+
+def test_describe_takes_any_object() -> None:
+    assert describe({}) == Failure()
+    assert describe({"message": "m"}) == describe_body({"message": "m"}) == Failure("m")
+    assert describe_body(5) == Failure()
+
+
+@pytest.mark.parametrize("code", sorted(OVERFLOW_CODES))
+def test_overflows_by_code_or_type(code: str) -> None:
+    assert Failure("m", code=code).overflow
+    assert Failure("m", type=code).overflow
+
+
+@pytest.mark.parametrize(
+    ("message", "overflow"),
+    [
+        ("the Context Length is 5", True),
+        ("CONTEXT SIZE", True),
+        ("context window", True),
+        ("context budget", True),
+        ("no room for compacted context", True),
+        ("context", False),
+        ("the length of the context", False),
+        (None, False),
+    ],
+)
+def test_overflows_by_words(message: str | None, overflow: bool) -> None:
+    assert Failure(message).overflow is overflow
+    expected = ContextOverflowError if overflow else ServerError
+    assert stream_error(Failure(message), "") is expected
+
+
+def test_a_failure_without_words_is_judged_by_its_payload() -> None:
+    assert stream_error(Failure(), '{"reason": "context window"}') is ContextOverflowError
+    assert stream_error(Failure(), "{}") is ServerError
+    assert stream_error(Failure("other"), "context window") is ServerError
