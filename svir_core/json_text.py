@@ -68,7 +68,7 @@ def _integer(value: int, place: _Place) -> int | orjson.Fragment:
     if -(2**63) <= value < 2**64:
         return value
     try:
-        return orjson.Fragment(str(value))
+        return orjson.Fragment(int.__repr__(value))  # a subclass may spell itself otherwise
     except ValueError:  # more digits than Python converts
         error = ConfigError(f"{_spelled(place)} is an integer of too many digits")
     raise error
@@ -96,7 +96,7 @@ def _plain(value: Any, place: _Place, depth: int) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ConfigError(f"{_spelled(place)} is a number that is not finite")
-        return value
+        return float(value)  # of a subclass (numpy's double) too: orjson takes no other type
     if depth == 0:
         raise ConfigError(f"{_spelled(place)} nests deeper than {NESTING} levels")
     if isinstance(value, Mapping):

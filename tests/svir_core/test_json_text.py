@@ -74,11 +74,24 @@ def test_subclasses_and_other_mappings_and_sequences_are_read() -> None:
     class Number(IntEnum):
         ONE = 1
 
+    class Huge(int):
+        def __str__(self) -> str:
+            return "huge"
+
+    class Ratio(float):
+        """As numpy's double is one."""
+
     value: Any = MappingProxyType(
-        {"w": Word.A, Word.B: Word.B, "n": (Number.ONE, OrderedDict[str, int](k=2**70)), "\udc00": -(2**64)}
+        {
+            "w": Word.A,
+            Word.B: Word.B,
+            "n": (Number.ONE, OrderedDict[str, int](k=2**70), Huge(2**70), Ratio(0.5)),
+            "\udc00": -(2**64),
+        }
     )
     assert orjson.dumps(json_text.plain(value, "here")) == (
-        '{"w":"a\ufffd","b":"b","n":[1,{"k":1180591620717411303424}],"\ufffd":-18446744073709551616}'.encode()
+        '{"w":"a\ufffd","b":"b","n":[1,{"k":1180591620717411303424},1180591620717411303424,0.5],'
+        '"\ufffd":-18446744073709551616}'.encode()
     )
 
 
