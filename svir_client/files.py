@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -126,6 +126,14 @@ class MemoryStream:
         self._blocks.close()
 
 
+async def _ended(work: Future[Any]) -> None:
+    """Wait until ``work`` has ended, however; always a checkpoint. Cancelling leaves it to itself."""
+    if work.done():
+        await anyio.lowlevel.checkpoint()
+    else:
+        await anyio.to_thread.run_sync(wait, (work,), abandon_on_cancel=True)
+
+
 class FileStream:
     """The bytes of a body with files in it, as an async iterator: read in a thread, one block ahead.
 
@@ -138,22 +146,21 @@ class FileStream:
         self._blocks = blocks(body, block_bytes)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="svir-body")
         self._ahead: Future[bytes | None] | None = None
-        self._done = False
+        self._closing: Future[None] | None = None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
         """The next block; raises what :meth:`svir_core.body.Body.blocks` raises."""
-        if self._done:
+        if self._closing is not None:
             raise StopAsyncIteration
         if self._ahead is None:
             self._ahead = self._read()
         ahead = self._ahead  # kept until it is taken: a cancelled wait loses no block
-        if ahead.done():
-            await anyio.lowlevel.checkpoint()
-        else:
-            await anyio.to_thread.run_sync(wait, (ahead,), abandon_on_cancel=True)
+        await _ended(ahead)
+        if self._closing is not None:
+            raise StopAsyncIteration
         self._ahead = None
         block = ahead.result()
         if block is None:
@@ -167,15 +174,16 @@ class FileStream:
 
     async def aclose(self) -> None:
         """Close the file, if one is open; nothing more is given after it."""
-        ahead, self._ahead = self._ahead, None
-        self._done = True
-        if ahead is None or ahead.done():
-            self._blocks.close()
+        if self._closing is None:
+            if self._ahead is None or self._ahead.done():
+                self._blocks.close()
+                self._closing = Future()
+                self._closing.set_result(None)
+            else:
+                self._closing = self._thread.submit(self._blocks.close)  # after the read that is under way
             self._thread.shutdown(wait=False)
-            return
-        closing = self._thread.submit(self._blocks.close)  # after the read that is under way
-        self._thread.shutdown(wait=False)
-        await anyio.to_thread.run_sync(wait, (closing,), abandon_on_cancel=True)
+        if not self._closing.done():
+            await _ended(self._closing)
 
 
 def stream(body: Body, block_bytes: int = BLOCK_BYTES) -> MemoryStream | FileStream:

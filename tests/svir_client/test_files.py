@@ -351,6 +351,43 @@ async def test_closing_waits_for_the_read_that_is_under_way(body: Body, gate: Ga
 
 
 @pytest.mark.anyio
+async def test_closing_again_while_a_read_is_under_way_waits_for_it_too(body: Body, gate: Gate) -> None:
+    with anyio.fail_after(SECONDS):
+        stream = files.stream(body, 30)
+        await up_to_the_file(stream, body)
+        await wait_for(gate.begun)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await stream.aclose()
+        async with anyio.create_task_group() as group:
+            group.start_soon(stream.aclose)
+            await anyio.lowlevel.checkpoint()
+            gate.open.set()
+        assert gate.closed.is_set()
+
+
+@pytest.mark.anyio
+async def test_closing_by_another_task_ends_the_reader(body: Body, gate: Gate) -> None:
+    ended: list[str] = []
+    with anyio.fail_after(SECONDS):
+        stream = files.stream(body, 30)
+        await up_to_the_file(stream, body)
+
+        async def read() -> None:
+            with pytest.raises(StopAsyncIteration):
+                await stream.__anext__()
+            ended.append("reader")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await wait_for(gate.begun)
+            group.start_soon(stream.aclose)
+            await anyio.lowlevel.checkpoint()
+            gate.open.set()
+    assert ended == ["reader"]
+
+
+@pytest.mark.anyio
 async def test_closing_between_blocks_closes_the_file(body: Body, opened: Opened) -> None:
     with anyio.fail_after(SECONDS):
         stream = files.stream(body, 30)
