@@ -19,6 +19,8 @@ HEAD_BYTES: Final = 64 * 1024
 INFORMATIONAL_RESPONSES: Final = 64
 """So many 1xx responses before the final one; real servers send one or two, and each restarts the idle clock."""
 
+BOTH_FRAMINGS: Final = frozenset({b"content-length", b"transfer-encoding"})
+
 TOO_LARGE: Final = 431
 """What h11 hints when its buffer is full: "request header fields too large"."""
 
@@ -32,7 +34,7 @@ def _too_large() -> ResponseLimitError:
 class Connection:
     """A channel to ``origin`` on which one request at a time is made."""
 
-    __slots__ = ("_ended", "_h11", "_head_start", "_received", "channel", "idle_since", "origin", "used")
+    __slots__ = ("_ended", "_h11", "_head_start", "_received", "_trusted", "channel", "idle_since", "origin", "used")
 
     def __init__(self, origin: Origin, channel: Channel) -> None:
         self.origin = origin
@@ -41,6 +43,7 @@ class Connection:
         self.used = False  # whether it has already carried a request
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
         self._ended = False
+        self._trusted = True  # whether the server's framing leaves no doubt where its message ends
         self._received = 0
         self._head_start = 0
 
@@ -51,11 +54,13 @@ class Connection:
 
     @property
     def reusable(self) -> bool:
-        """Whether both sides are done with this message, want another, and nothing else came."""
-        return self._h11.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE} and self._h11.trailing_data == (
-            b"",
-            False,
-        )
+        """Whether both sides are done with this message, want another, and nothing else came.
+
+        Not after a response with both framings, which a proxy before the server may have read by the
+        other one (RFC 9112, section 6.3).
+        """
+        done = self._h11.states == {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}
+        return done and self._trusted and self._h11.trailing_data == (b"", False)
 
     def next_cycle(self) -> None:
         """Make ready for another request; only when ``reusable``."""
@@ -125,6 +130,7 @@ class Connection:
         if end - self._head_start > HEAD_BYTES:
             raise _too_large()
         self._head_start = end
+        self._trusted = not {name for name, _ in event.headers} >= BOTH_FRAMINGS
         return event
 
     def close(self) -> None:

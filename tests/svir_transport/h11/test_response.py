@@ -358,3 +358,17 @@ async def test_nothing_secret_in_a_repr(web: Web) -> None:
         for text in (repr(response), repr(response.head), repr(transport)):
             assert "s3cr3t" not in text
             assert "127.0.0.1" not in text
+
+
+async def test_a_response_with_both_framings_is_read_and_its_connection_closed(plain: Web) -> None:
+    async def both(talk: Talk) -> None:
+        await talk.request()
+        await talk.send(
+            HEAD + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n" + chunked(b"ok") + b"0\r\n\r\n"
+        )
+        await talk.closed()
+
+    async with plain.serve(both) as site:
+        transport = site.transport()
+        assert await read(await transport.open(site.get(), None)) == b"ok"
+        assert pool_of(transport).idle == 0
