@@ -30,6 +30,9 @@ class Origin(NamedTuple):
     host: str
     port: int
 
+    def __repr__(self) -> str:
+        return "Origin(<withheld>)"
+
 
 class Address(NamedTuple):
     """One place to connect to."""
@@ -37,6 +40,9 @@ class Address(NamedTuple):
     family: int
     host: str
     port: int
+
+    def __repr__(self) -> str:
+        return "Address(<withheld>)"
 
 
 def default_context() -> ssl.SSLContext:

@@ -127,3 +127,8 @@ async def test_the_root_dot_of_a_name_is_not_part_of_its_certificate(tls: Web, m
         channel = await dial(Origin("https", "localhost.", site.port), site.context)
         await channel.readable()
         channel.close()
+
+
+def test_a_repr_shows_no_host() -> None:
+    assert repr(Origin("http", "private.example", 80)) == "Origin(<withheld>)"
+    assert repr(Address(socket.AF_INET, "10.0.0.1", 80)) == "Address(<withheld>)"
