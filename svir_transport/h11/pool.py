@@ -1,8 +1,9 @@
 """The connections of one event loop: so many at once, some kept idle for the next request.
 
-Three rules hold for all of it. Whoever holds a :class:`Lease` holds one of ``max_connections`` slots,
+Four rules hold for all of it. Whoever holds a :class:`Lease` holds one of ``max_connections`` slots,
 and gives it up by ``keep`` or ``drop``, neither of which waits. Slots are handed over in the order
-asked. Idle connections count against the same bound: the oldest makes room.
+asked. Idle connections count against the same bound: the oldest makes room. A transport is closed in
+one thread for all: an idle connection belongs to who takes it out of the dict, which is one step.
 """
 
 from __future__ import annotations
@@ -120,8 +121,7 @@ class Pool:
         self._idle_expiry = idle_expiry
         self._clock = clock
         self._leases: set[Lease] = set()
-        self._idle: dict[Origin, list[Connection]] = {}  # the latest last
-        self._idle_count = 0
+        self._idle: dict[Connection, None] = {}  # the latest last
         self._closed = False
 
     @property
@@ -132,7 +132,7 @@ class Pool:
     @property
     def idle(self) -> int:
         """How many connections are kept for the next request."""
-        return self._idle_count
+        return len(self._idle)
 
     async def lease(self) -> Lease:
         """Wait for a slot; ``TransportError`` when the transport was closed meanwhile."""
@@ -152,30 +152,25 @@ class Pool:
     def take_idle(self, origin: Origin) -> Connection | None:
         """The connection to ``origin`` that was used last, out of those whose peers have kept quiet."""
         self._expire()
-        while kept := self._idle.get(origin):
-            connection = kept[-1]
-            self._remove(connection)
-            if connection.channel.quiet():
-                return connection
-            connection.close()
+        for connection in reversed(list(self._idle)):
+            if connection.origin == origin and self._claim(connection):
+                if connection.channel.quiet():
+                    return connection
+                connection.close()
         return None
 
     def put_idle(self, connection: Connection) -> None:
         """Keep ``connection``; the one idle for longest goes when there are too many."""
-        if self._closed:
-            connection.close()
-            return
         self._expire()
         connection.idle_since = self._clock()
-        self._idle.setdefault(connection.origin, []).append(connection)
-        self._idle_count += 1
-        while self._idle_count > self._max_idle:
-            self._close_oldest()
+        self._idle[connection] = None
+        self._close_oldest(len(self._idle) - self._max_idle)
+        if self._closed:  # asked last: another thread may close the pool at any moment
+            self.close_idle()
 
     def make_room(self) -> None:
         """Close idle connections until those and the leased ones are within the bound."""
-        while self._idle_count and self._idle_count + len(self._leases) > self._max_connections:
-            self._close_oldest()
+        self._close_oldest(len(self._idle) + len(self._leases) - self._max_connections)
 
     def close(self) -> None:
         """Close what is idle, keep nothing from now on, and lease nothing; needs no event loop."""
@@ -184,33 +179,29 @@ class Pool:
 
     def close_idle(self) -> None:
         """Close what is idle; needs no event loop."""
-        while self._idle_count:
-            self._close_oldest()
+        self._close_oldest(len(self._idle))
 
     def drop_leases(self) -> None:
         """Close what is in use; only in the pool's own event loop. Who reads there gets a ``TransportError``."""
         for lease in tuple(self._leases):
             lease.drop()
 
-    def _oldest(self) -> Connection:
-        return min((kept[0] for kept in self._idle.values()), key=lambda connection: connection.idle_since)
+    def _claim(self, connection: Connection) -> bool:
+        """Take ``connection`` out of the idle ones; false when another thread was faster."""
+        try:
+            del self._idle[connection]
+        except KeyError:
+            return False
+        return True
 
-    def _close_oldest(self) -> None:
-        oldest = self._oldest()
-        self._remove(oldest)
-        oldest.close()
+    def _close_oldest(self, count: int) -> None:
+        for connection in list(self._idle)[: max(count, 0)]:
+            if self._claim(connection):
+                connection.close()
 
     def _expire(self) -> None:
         limit = self._clock() - self._idle_expiry
-        while self._idle_count and self._oldest().idle_since <= limit:
-            self._close_oldest()
-
-    def _remove(self, connection: Connection) -> None:
-        kept = self._idle[connection.origin]
-        kept.remove(connection)
-        if not kept:
-            del self._idle[connection.origin]
-        self._idle_count -= 1
+        self._close_oldest(sum(connection.idle_since <= limit for connection in list(self._idle)))
 
     def __del__(self) -> None:
         # The event loop or the transport is gone, or this process is a fork's child: no one will ask again.

@@ -62,6 +62,8 @@ class H11Transport:
         self._max_connections = _count("max_connections", max_connections, 1)
         self._max_idle = _count("max_idle", max_idle, 0)
         self._idle_expiry = _seconds("idle_expiry", idle_expiry)
+        if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
+            raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")
         self._ssl_context = ssl_context
         self._pools: WeakKeyDictionary[object, Pool] = WeakKeyDictionary()
         self._process = os.getpid()
@@ -109,10 +111,13 @@ class H11Transport:
         self._closed = True
         self._forget_parent()
         here = anyio.lowlevel.current_token().native_token
-        for loop, pool in list(self._pools.items()):
-            pool.close()
-            if loop is here:
-                pool.drop_leases()
+        for reference in self._pools.keyrefs():  # a copy: other threads may open their first connection now
+            loop = reference()
+            pool = None if loop is None else self._pools.get(loop)
+            if pool is not None:
+                pool.close()
+                if loop is here:
+                    pool.drop_leases()
 
     async def _open(
         self, request: HttpRequest, upload: Upload, idle_timeout: float, connect_timeout: float | None
@@ -140,13 +145,14 @@ class H11Transport:
 
     def _pool(self) -> Pool:
         """The pool of the running event loop."""
-        if self._closed:
-            raise ConfigError("the transport is closed", unsent=True)
         self._forget_parent()
         loop = anyio.lowlevel.current_token().native_token
         pool = self._pools.get(loop)
         if pool is None:
             pool = self._pools[loop] = Pool(self._max_connections, self._max_idle, self._idle_expiry)
+        if self._closed:  # asked last: another thread may close the transport at any moment
+            pool.close()
+            raise ConfigError("the transport is closed", unsent=True)
         return pool
 
     def _forget_parent(self) -> None:

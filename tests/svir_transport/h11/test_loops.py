@@ -7,12 +7,16 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 import pytest
 
+from svir_core.errors import ConfigError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11 import H11Transport
+from svir_transport.h11 import transport as module
+from svir_transport.h11.pool import Pool
 from tests.svir_transport.h11.peer import OK, Web, echo, pool_of, read
 
 
@@ -123,6 +127,31 @@ def test_two_loops_at_once() -> None:
     for thread in threads:
         thread.join(20)
     assert failures == []
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_transport_that_another_thread_closes_while_its_pool_is_made_opens_nothing(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed(Pool):
+        def __init__(self, *bounds: Any) -> None:
+            super().__init__(*bounds)
+            closing = threading.Thread(target=anyio.run, args=(transport.aclose,))
+            closing.start()
+            closing.join()
+
+    listener = Listener()
+    transport = H11Transport()
+    monkeypatch.setattr(module, "Pool", Closed)
+
+    async def call() -> None:
+        with pytest.raises(ConfigError, match="the transport is closed"):
+            await transport.open(listener.request(), None)
+
+    anyio.run(call, backend=backend)
+    with pytest.raises(BlockingIOError):
+        listener.listening.accept()
+    listener.close()
 
 
 def test_a_new_process_forgets_the_connections_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,6 +179,37 @@ async def test_a_closed_pool_keeps_and_gives_nothing() -> None:
     assert (pool.leased, pool.idle) == (0, 0)
 
 
+async def test_a_pool_that_another_thread_closes_while_a_connection_is_put_back_keeps_none() -> None:
+    clock = Clock()
+    pool = Pool(2, 2, 30.0, clock)
+    lease, connection = await leased(pool)
+
+    def closes() -> float:
+        pool.close()
+        return 0.0
+
+    pool._clock = closes
+    lease.keep()
+    assert closed(connection)
+    assert (pool.leased, pool.idle) == (0, 0)
+
+
+async def test_a_pool_that_another_thread_closes_while_a_connection_is_looked_for_gives_none() -> None:
+    class Closing(Quiet):
+        def quiet(self) -> bool:
+            pool.close()
+            return False
+
+    pool = Pool(2, 2, 30.0)
+    leases = [await leased(pool), await leased(pool)]
+    leases[1][1].channel = Closing()
+    for lease, _ in leases:
+        lease.keep()
+    assert pool.take_idle(origin(80)) is None
+    assert all(closed(connection) for _, connection in leases)
+    assert pool.idle == 0
+
+
 @given(steps=st.lists(st.tuples(st.sampled_from(["lease", "keep", "drop", "stale", "later"]), st.integers(0, 5))))
 @settings(max_examples=50)
 async def test_bounds_hold_whatever_is_done(steps: list[tuple[str, int]]) -> None:

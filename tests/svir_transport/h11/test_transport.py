@@ -107,7 +107,7 @@ async def test_a_peer_that_closed_is_noticed_before_the_connection_is_used(web: 
     async with web.serve(once, echo) as site:
         transport = site.transport()
         await read(await transport.open(site.get(), None))
-        (kept,) = next(iter(pool_of(transport)._idle.values()))
+        (kept,) = pool_of(transport)._idle
         await kept.channel.readable()
         response = await transport.open(site.post(2), blocks(b"hi"))
         assert await read(response) == b"hi"
@@ -141,7 +141,7 @@ async def test_a_kept_connection_that_fails_before_a_byte_is_replaced(
     async with web.serve(once, echo) as site:
         transport = site.transport()
         await read(await transport.open(site.get(), None))
-        (kept,) = next(iter(pool_of(transport)._idle.values()))
+        (kept,) = pool_of(transport)._idle
         await site.talks[0].reset()
         await kept.channel.readable()
         monkeypatch.setattr(TcpChannel, "quiet", always)
@@ -365,6 +365,12 @@ async def test_bounds_that_are_none(name: str, value: object) -> None:
     options: dict[str, Any] = {name: value}
     with pytest.raises(ConfigError, match=name):
         H11Transport(**options)
+
+
+async def test_an_ssl_context_that_is_none() -> None:
+    context: Any = "system"
+    with pytest.raises(ConfigError, match=r"ssl_context must be an ssl\.SSLContext, not a str"):
+        H11Transport(ssl_context=context)
 
 
 @pytest.mark.parametrize("name", ["idle_timeout", "connect_timeout"])
