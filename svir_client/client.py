@@ -21,6 +21,7 @@ from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange, Listing
 from svir_core.http_message import Endpoint, HeadersLike, caller_headers
 from svir_core.limits import Limits
+from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import Completion
 from svir_core.think import Think, resolve
@@ -59,6 +60,7 @@ class ClientOptions(TypedDict, total=False):
     include_usage: bool
     context_tokens: int | None
     image_tokens: int | None
+    quirks: Quirk
 
 
 class AsyncClient:
@@ -115,6 +117,7 @@ class AsyncClient:
         include_usage: bool = True,
         context_tokens: int | None = None,
         image_tokens: int | None = None,
+        quirks: Quirk = NONE,
     ) -> Self:
         """A client of a server that speaks Chat Completions. Nothing is sent yet.
 
@@ -136,6 +139,7 @@ class AsyncClient:
             include_usage: ask for token counts; ``request.include_usage``, when set, wins.
             context_tokens: refuse a request that cannot fit, before it is sent.
             image_tokens: what an image counts for that, in place of its encoded length.
+            quirks: repairs for a server known to need them: ``Quirk.DONE_OPTIONAL``, ``profile("ollama").quirks``.
 
         Raises:
             ConfigError: any of it is wrong: more than one key, a URL that the rules refuse, a timeout
@@ -150,7 +154,9 @@ class AsyncClient:
             Endpoint.parse(base_url, headers=() if headers is None else headers, allow_http=allow_http, url=endpoint),
             key=key,
             transport=transport,
-            options=CodecOptions(mode, think, Limits() if limits is None else limits, context_tokens, image_tokens),
+            options=CodecOptions(
+                mode, think, Limits() if limits is None else limits, context_tokens, image_tokens, quirks
+            ),
             compat=compat,
             include_usage=include_usage,
             connect_timeout=connect_timeout,

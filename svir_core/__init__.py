@@ -45,6 +45,7 @@ from svir_core.message import (
     ToolResult,
     UrlSource,
 )
+from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Toolbox, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
 from svir_core.tap import Tap
@@ -96,6 +97,7 @@ __all__ = (
     "Model",
     # how it is encoded and decoded
     "Mode",
+    "Quirk",
     "Think",
     "Limits",
     "CodecOptions",

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from enum import Enum, Flag
 from typing import Any, Final, NoReturn, Protocol, cast
 
 from svir_core.errors import ConfigError
@@ -245,6 +245,32 @@ class Word:
             if type(document) is type(member.value) and document == member.value:
                 return member
         return fail(path, "expected one of " + ", ".join(repr(member.value) for member in self._kind))
+
+
+class Flags:
+    """A set of an enum's flags, as the array of their names in the enum's order."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: type[Flag]) -> None:
+        self._kind = kind
+
+    def write(self, value: Any, path: Path) -> list[str]:
+        """The names of the members."""
+        if not isinstance(value, self._kind):
+            fail(path, f"expected a {self._kind.__name__}, got {said(value)}")
+        return [name for name, member in self._kind.__members__.items() if member in value]
+
+    def read(self, document: Any, path: Path) -> Flag:
+        """The set of the members with these names."""
+        if not isinstance(document, list | tuple):
+            fail(path, f"expected an array, got {said(document)}")
+        value = self._kind(0)
+        for number, name in enumerate(cast("list[Any]", document)):
+            if not isinstance(name, str) or name not in self._kind.__members__:
+                fail((path, number), "expected one of " + ", ".join(self._kind.__members__))
+            value |= self._kind[name]
+        return value
 
 
 class Array:

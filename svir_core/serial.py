@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast, overload
 import attrs
 import orjson
 
-from svir_core import call, errors, event, http_message, limits, message, request, response, think
+from svir_core import call, errors, event, http_message, limits, message, quirk, request, response, think
 from svir_core.body import Measured
 from svir_core.errors import SvirError
 from svir_core.json_form import (
@@ -32,6 +32,7 @@ from svir_core.json_form import (
     STRINGS,
     Array,
     Choice,
+    Flags,
     Form,
     Optional,
     Path,
@@ -309,7 +310,9 @@ TABLE: Final = (
         limits=_Tagged(limits.Limits),
         context_tokens=_MAYBE_INTEGER,
         image_tokens=_MAYBE_INTEGER,
+        quirks=Flags(quirk.Quirk),
     ),
+    Row(quirk.Quirk, "quirk", (_Field("value", Flags(quirk.Quirk), attrs.NOTHING, lambda quirks: quirks),)),
     _record("compat", api.Compat, omit=Array(STRING, frozenset), rename=STRINGS),
     _record("model", api.Model, id=STRING, name=_MAYBE_STRING),
     _record("measured", Measured, size=INTEGER, escaped_length=_MAYBE_INTEGER),

@@ -11,6 +11,7 @@ import attrs
 
 from svir_core.check import at_least, choice, instance_of
 from svir_core.limits import Limits
+from svir_core.quirk import NONE, Quirk
 from svir_core.think import Think, resolve
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class CodecOptions:
         limits: what one response may cost.
         context_tokens: admission: the model's context, or ``None`` for no admission.
         image_tokens: what one image counts at admission, or ``None`` for its encoded length.
+        quirks: repairs for a server known to need them; none by default.
     """
 
     mode: Mode = attrs.field(default=Mode.STRICT, converter=_mode)
@@ -56,6 +58,7 @@ class CodecOptions:
     limits: Limits = attrs.field(factory=Limits, validator=instance_of(Limits))
     context_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(1)))
     image_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(0)))
+    quirks: Quirk = attrs.field(default=NONE, validator=instance_of(Quirk))
 
 
 @attrs.frozen

@@ -51,6 +51,7 @@ from svir_core.message import (
     ToolResult,
     UrlSource,
 )
+from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
 from svir_core.think import Think
@@ -132,7 +133,12 @@ GOLDEN: dict[str, Any] = {
     "think": Think("inside", ("[THINK]", "[/THINK]")),
     "mode": Mode.LENIENT,
     "codec options": CodecOptions(),
-    "codec options, all set": CodecOptions(Mode.LENIENT, Think("inside"), Limits(tool_calls=3), 1000, 0),
+    "codec options, all set": CodecOptions(
+        Mode.LENIENT, Think("inside"), Limits(tool_calls=3), 1000, 0, Quirk.DONE_OPTIONAL | Quirk.TOOL_INDEX_REUSED
+    ),
+    "quirk": Quirk.FINISH_OPEN,
+    "quirks": Quirk.CONTENT_PARTS | Quirk.TOOL_INDEX_GAPS,
+    "no quirk": Quirk(0),
     "compat": Compat(frozenset({"stream_options", "reasoning_effort"}), {"max_tokens": "max_completion_tokens"}),
     "model": Model("qwen", "Qwen 3"),
     "measured": Measured(12, 14),

@@ -78,7 +78,9 @@ class ChatCompletions:
 
     def decoder(self, options: CodecOptions, clock: Clock) -> Decoder:
         """A decoder for one answer."""
-        return Decoder(mode=options.mode, think=options.think, limits=options.limits, clock=clock)
+        return Decoder(
+            mode=options.mode, think=options.think, limits=options.limits, clock=clock, quirks=options.quirks
+        )
 
     def models(self, document: bytes) -> tuple[Model, ...]:
         """The models of ``{"data": [{"id", "name"?}]}``, in the server's order, none left out.

@@ -19,6 +19,7 @@ import orjson
 from svir_core.errors import UnsupportedError
 from svir_core.event import Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
+from svir_core.quirk import NONE, Quirk, checked
 from svir_core.response import AnomalyCode, Completion, Usage
 from svir_core.slow_json import read_numbers, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
@@ -59,6 +60,7 @@ class Decoder(StreamDecoder):
         limits: what the response may cost.
         clock: seconds, from any start; read here and where visible deltas come.
         extra: keep what the server says beyond the protocol on ``completion.extra``.
+        quirks: repairs for a server known to need them; none by default.
 
     Raises ``ConfigError`` for an option that is none of these.
     """
@@ -89,8 +91,10 @@ class Decoder(StreamDecoder):
         limits: Limits | None = None,
         clock: Clock = time.monotonic,
         extra: bool = False,
+        quirks: Quirk = NONE,
     ) -> None:
         limits = limits or Limits()
+        checked(quirks)
         super().__init__(mode=mode, limits=limits, clock=clock, types=EVENT_TYPES, terminator=DONE)
         markers = resolve(think)
         self._splitter = None if markers is None else ThinkSplitter(markers)
