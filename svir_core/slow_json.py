@@ -125,6 +125,19 @@ def read_numbers(text: str) -> Any:
     return _read(text, {"parse_int": NumberText, "parse_float": NumberText})
 
 
+def read_exact(text: str) -> Any:
+    """The value of JSON ``text``, integers of any size exact.
+
+    Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be what the fast reader takes.
+    """
+    return _read(text, {})
+
+
+def exact_text(value: Any) -> str:
+    """The JSON text of what :func:`read_exact` read: key order kept, strings as they were, numbers equal in value."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def _read(text: str, options: dict[str, Any]) -> Any:
     if not too_deep(text):
         try:

@@ -22,6 +22,7 @@ from svir_core.errors import ProtocolError, ResponseLimitError, UnsupportedError
 from svir_core.event import ToolCallDelta
 from svir_core.message import Opaque, ToolCall
 from svir_core.response import FinishReason
+from svir_core.slow_json import exact_text
 from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_chat.table import CALL_KEYS
 from svir_core.wire.transcript import CallRun
@@ -31,17 +32,23 @@ PLAIN_KEYS: Final = CALL_KEYS - {"type"}
 
 
 class Calls:
-    """The calls of one answer: their ids, and the keys this API does not know."""
+    """The calls of one answer: their ids, and the keys this API does not know.
 
-    __slots__ = ("_extra", "_ids", "_limit")
+    Args:
+        limit: how many calls an answer may hold.
+        exact: reads an entry of the ``tool_calls`` at hand again, its numbers exact.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("_exact", "_extra", "_ids", "_limit")
+
+    def __init__(self, limit: int, exact: Callable[[int], Json]) -> None:
         self._limit = limit
+        self._exact = exact
         self._ids: dict[int, str | None] = {}
         self._extra: dict[int, Json] = {}
 
-    def resolve(self, piece: Any) -> ToolCallDelta:
-        """What one entry of ``tool_calls`` says, and of which call; all ``None`` when it says nothing."""
+    def resolve(self, piece: Any, place: int) -> ToolCallDelta:
+        """What the entry at ``place`` of ``tool_calls`` says, and of which call; all ``None`` when it says nothing."""
         if not is_object(piece):
             raise ProtocolError("a piece of a tool call is not an object")
         index = piece.get("index")
@@ -55,7 +62,7 @@ class Calls:
         if call_id is not None or index not in self._ids:
             self._open(index, says)
         if not piece.keys() <= PLAIN_KEYS:
-            self._look_at_rest(index, piece)
+            self._look_at_rest(index, piece, place)
         return says
 
     def _absent_function(self, function: Any) -> Json:
@@ -76,14 +83,16 @@ class Calls:
         if says_something(piece):
             self._ids[index] = piece.id
 
-    def _look_at_rest(self, index: int, fields: Json) -> None:
+    def _look_at_rest(self, index: int, fields: Json, place: int) -> None:
         """The type must be a function; keys this API does not know are kept, the last value that is not null."""
         kind = _text(fields, "type")
         if kind is not None and kind != "function":
             raise UnsupportedError("a tool call is not a call of a function", server_message=kind)
-        unknown = {key: value for key, value in fields.items() if key not in CALL_KEYS and value is not None}
-        if unknown:
-            self._extra.setdefault(index, {}).update(unknown)
+        if not fields.keys() <= CALL_KEYS:
+            kept = self._extra.setdefault(index, {})
+            for key, value in self._exact(place).items():
+                if key not in CALL_KEYS and value is not None:
+                    kept[key] = value
 
     def check(self, runs: dict[int, CallRun]) -> None:
         """Whether the answer's calls are whole; ``runs`` are their pieces."""
@@ -103,7 +112,7 @@ class Calls:
             arguments = "".join(run.arguments)
             complete = _is_object(arguments) if arguments else finish is not FinishReason.LENGTH
             extra = self._extra.get(run.index)
-            opaque = Opaque("openai_chat", orjson.dumps(extra).decode()) if extra else None
+            opaque = Opaque("openai_chat", exact_text(extra)) if extra else None
             return ToolCall(run.id, run.name, arguments, complete=complete, opaque=opaque)
 
         return make

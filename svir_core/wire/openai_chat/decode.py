@@ -21,7 +21,7 @@ from svir_core.event import Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk, checked
 from svir_core.response import AnomalyCode, Completion, Usage
-from svir_core.slow_json import read_numbers, without_lone_surrogates
+from svir_core.slow_json import read_exact, read_numbers, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import sniff
@@ -98,7 +98,7 @@ class Decoder(StreamDecoder):
         super().__init__(mode=mode, limits=limits, clock=clock, types=EVENT_TYPES, terminator=DONE)
         markers = resolve(think)
         self._splitter = None if markers is None else ThinkSplitter(markers)
-        self._calls = Calls(limits.tool_calls)
+        self._calls = Calls(limits.tool_calls, self._exact_call)
         self._state = State.START
         self._answer = State.START  # what the answer was when it finished
         self._word = ""  # the server's finish reason
@@ -339,8 +339,16 @@ class Decoder(StreamDecoder):
 
     def _number(self) -> str:
         """The number that is the content, as it was spelled."""
-        text = without_lone_surrogates(self._payload.decode("utf-8", "replace"))
-        return str(self._delta_in(read_numbers(text))["content"])
+        return str(self._delta_in(read_numbers(self._clean()))["content"])
+
+    def _exact_call(self, place: int) -> Json:
+        """An entry of the calls at hand, its numbers exact."""
+        call: Json = self._delta_in(read_exact(self._clean()))["tool_calls"][place]
+        return call
+
+    def _clean(self) -> str:
+        """The payload at hand, as JSON text that the fast reader takes."""
+        return without_lone_surrogates(self._payload.decode("utf-8", "replace"))
 
     def _delta_in(self, chunk: Json) -> Json:
         """The delta at hand, in another reading of its chunk."""
@@ -356,7 +364,7 @@ class Decoder(StreamDecoder):
             self._forgive(AnomalyCode.WRONG_TYPE)
             return []
         resolve_piece = self._calls.resolve
-        return [piece for call in calls if says_something(piece := resolve_piece(call))]
+        return [piece for place, call in enumerate(calls) if says_something(piece := resolve_piece(call, place))]
 
     def _finish_reason(self, word: Any, state: State) -> None:
         if not isinstance(word, str) or word not in FINISHES:

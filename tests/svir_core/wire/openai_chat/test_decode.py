@@ -279,18 +279,18 @@ def test_a_known_key_of_the_wrong_type(delta: dict[str, Any]) -> None:
     assert refused(stream(text("a"), chunk(delta)), "protocol", "wrong_type").answer.text == "a"
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        {"id": 5},
-        {"model": ["m"]},
-        {"choices": [5]},
-        {"choices": {"index": 0}},
-        {"choices": [{"index": "0", "delta": {}}]},
-        {"choices": [{"index": False, "delta": {}}]},
-        {"choices": [{"index": 0, "delta": [1]}]},
-    ],
-)
+WRONG_MEMBERS: list[dict[str, Any]] = [
+    {"id": 5},
+    {"model": ["m"]},
+    {"choices": [5]},
+    {"choices": {"index": 0}},
+    {"choices": [{"index": "0", "delta": {}}]},
+    {"choices": [{"index": False, "delta": {}}]},
+    {"choices": [{"index": 0, "delta": [1]}]},
+]
+
+
+@pytest.mark.parametrize("members", WRONG_MEMBERS)
 def test_a_chunk_with_a_member_of_the_wrong_type(members: dict[str, Any]) -> None:
     assert refused(stream(text("a"), event(document() | members), text("b")), "protocol", "wrong_type").text == "ab"
 
@@ -310,7 +310,7 @@ def test_lenient_takes_the_index_first_seen() -> None:
     other = event(document() | {"choices": [{"index": 2, "delta": {"content": "two"}, "finish_reason": "stop"}]})
     seen = refused(other + text("zero") + DONE, "unsupported", "other_choice")
     assert seen.answer.text == "two"
-    late = [{"index": 1, "delta": {}}, {"index": 2, "delta": {"content": 1.50}}]
+    late: list[Any] = [{"index": 1, "delta": {}}, {"index": 2, "delta": {"content": 1.50}}]
     body = other.replace(b'"stop"', b"null") + event(document() | {"choices": late}) + other + DONE
     assert refused(body, "unsupported", "other_choice", "number_as_content").answer.text == "two1.5two"
 
@@ -534,6 +534,18 @@ def test_unknown_keys_of_a_call_are_kept() -> None:
     )
     opaque = Opaque("openai_chat", '{"extra_content":{"z":"é","a":[1,2.5]},"more":"x"}')
     assert both(body).answer.calls == (ToolCall("i", "f", "{}", opaque=opaque),)
+
+
+def test_numbers_in_unknown_keys_of_a_call_are_exact() -> None:
+    large = 2**80 + 1
+    piece = calls({**WHOLE, "extra": 0}).replace(b'"extra":0', b'"extra":{"n":[%d,0.5,-1e5]}' % large)
+    (made,) = both(stream(piece, end=finish("tool_calls") + DONE)).answer.calls
+    assert made.opaque == Opaque("openai_chat", f'{{"extra":{{"n":[{large},0.5,-100000.0]}}}}')
+
+
+def test_calls_must_be_a_list_also_after_calls() -> None:
+    body = stream(calls(WHOLE), chunk({"tool_calls": "x"}), end=finish("tool_calls") + DONE)
+    assert len(refused(body, "protocol", "wrong_type").answer.calls) == 1
 
 
 def test_a_piece_that_says_nothing_opens_no_call() -> None:
