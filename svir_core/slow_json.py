@@ -76,7 +76,9 @@ class Nesting:
 
 def _integer(digits: str) -> int | float:
     """As the fast reader: what does not fit 64 bits is a float (and Python refuses 4,300 digits)."""
-    return int(digits) if len(digits) <= 19 else float(digits)
+    if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64:
+        return value
+    return float(digits)
 
 
 def too_deep(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from itertools import pairwise
 from typing import Any
@@ -54,10 +55,21 @@ def test_lone_surrogates_are_replaced_and_pairs_are_not(text: str) -> None:
     assert join_surrogates(read_surrogates(escaped)["a"]) == clean
 
 
-@pytest.mark.parametrize("number", ["123456789012345678901", "9" * 5000, "5", "-1.5"])
-def test_large_integers_are_floats_as_in_the_fast_reader(number: str) -> None:
-    expected = float(number) if len(number) > 19 else json.loads(number)
-    assert read_surrogates(number) == expected
+NUMBERS = (
+    "5", "-1.5", "18446744073709551615", "18446744073709551616", "-9223372036854775808", "-9223372036854775809",
+    "123456789012345678901", "9" * 300,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_numbers_are_those_of_the_fast_reader(number: str) -> None:
+    value = read_surrogates(number)
+    assert value == orjson.loads(number)
+    assert type(value) is type(orjson.loads(number))
+
+
+def test_digits_that_python_does_not_convert_are_a_float() -> None:
+    assert read_surrogates("9" * 5000) == math.inf
 
 
 @pytest.mark.parametrize("read", [read_numbers, read_surrogates])

@@ -287,21 +287,15 @@ class Decoder(StreamDecoder):
     # --- a delta: judged, then delivered ---------------------------------------------------------
 
     def _delta(self, delta: Json, word: Any) -> None:
-        if self._raw is not None or self._mender.halves:
-            delta = self._mended(delta)
         said = self._strings(delta)
-        content = said.get("content")
-        first = said.get("reasoning_content")
-        second = said.get("reasoning")
-        refusal = said.get("refusal")
         calls = delta.get("tool_calls")
-        pieces = self._pieces(calls) if calls else ()
+        pieces = self._pieces(calls) if calls else []
         state = self._state
-        if first or second:
+        if said.get("reasoning_content") or said.get("reasoning"):
             state = step(state, Move.REASONING)
-        if content:
+        if said.get("content"):
             state = step(state, Move.CONTENT)
-        if refusal:
+        if said.get("refusal"):
             state = step(state, Move.REFUSED)
         if pieces:
             state = step(state, Move.CALL)
@@ -309,13 +303,20 @@ class Decoder(StreamDecoder):
             self._finish_reason(word, state)
         else:
             self._state = state
-        if first:
+        if said.get("reasoning") == said.get("reasoning_content"):
+            said.pop("reasoning", None)
+        if self._raw is not None or self._mender.halves:
+            said, pieces = self._mender.mend(said, pieces, delta if self._raw is None else self._delta_in(self._raw))
+        self._deliver(said, pieces)
+
+    def _deliver(self, said: dict[str, str], pieces: list[ToolCallDelta]) -> None:
+        if first := said.get("reasoning_content"):
             self._reasoned("reasoning_content", first)
-        if second and second != first:
+        if second := said.get("reasoning"):
             self._reasoned("reasoning", second)
-        if content:
+        if content := said.get("content"):
             self._said(content)
-        if refusal:
+        if refusal := said.get("refusal"):
             self._text(refusal)
         for piece in pieces:
             self._called(piece)
@@ -352,12 +353,9 @@ class Decoder(StreamDecoder):
 
     def _delta_in(self, chunk: Json) -> Json:
         """The delta at hand, in another reading of its chunk."""
-        choice = chunk["choices"][self._choices.place]
-        delta: Json = choice.get("delta") or choice.get("message") or {}
-        return delta
-
-    def _mended(self, delta: Json) -> Json:
-        return self._mender.mend(delta, delta if self._raw is None else self._delta_in(self._raw))
+        choice: Json = chunk["choices"][self._choices.place]
+        delta = choice["message"] if holds_message(choice) else choice.get("delta")
+        return delta if is_object(delta) else {}
 
     def _pieces(self, calls: Any) -> list[ToolCallDelta]:
         if not is_array(calls):

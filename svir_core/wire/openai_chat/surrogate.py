@@ -3,12 +3,12 @@ deltas is joined, any other half becomes U+FFFD."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
 
+from svir_core.event import ToolCallDelta
 from svir_core.slow_json import join_surrogates
-from svir_core.wire.json_value import Json, is_array, is_object
-
-TEXT_KEYS: Final = ("content", "reasoning_content", "reasoning", "refusal")
+from svir_core.wire.json_value import Json
+from svir_core.wire.openai_chat.calls import says_something
 
 
 class Mender:
@@ -23,29 +23,20 @@ class Mender:
     def __init__(self) -> None:
         self.halves: dict[str | int, str] = {}
 
-    def mend(self, delta: Json, raw: Json) -> Json:
-        """``delta`` with its text taken from ``raw``, where lone surrogates still stand, and mended."""
-        mended = dict(delta)
-        for key in TEXT_KEYS:
-            if isinstance(raw.get(key), str):
-                mended[key] = self._join(key, raw[key])
-        calls, raw_calls = delta.get("tool_calls"), raw.get("tool_calls")
-        if is_array(calls) and is_array(raw_calls):
-            pairs = zip(calls, raw_calls, strict=True)
-            mended["tool_calls"] = [self._call(call, raw_call) for call, raw_call in pairs]
-        return mended
+    def mend(
+        self, said: dict[str, str], pieces: list[ToolCallDelta], raw: Json
+    ) -> tuple[dict[str, str], list[ToolCallDelta]]:
+        """What a delta says, its strings and its pieces of calls, with the text taken from ``raw``, where lone
+        surrogates still stand, and mended."""
+        mended = {key: self._join(key, _string(raw, key) or text) for key, text in said.items()}
+        arguments = _arguments(raw.get("tool_calls") if pieces else [])
+        return mended, [piece for piece in (self._piece(piece, arguments) for piece in pieces) if says_something(piece)]
 
-    def _call(self, call: Any, raw: Any) -> Any:
-        if not is_object(call):
-            return call
-        fields = call
-        index, function, raw_function = fields.get("index"), fields.get("function"), raw.get("function")
-        if not isinstance(index, int) or not is_object(function) or not is_object(raw_function):
-            return fields
-        arguments = raw_function.get("arguments")
-        if not isinstance(arguments, str):
-            return fields
-        return {**fields, "function": {**function, "arguments": self._join(index, arguments)}}
+    def _piece(self, piece: ToolCallDelta, arguments: Iterator[str]) -> ToolCallDelta:
+        if piece.arguments is None:
+            return piece
+        text = self._join(piece.index, next(arguments))
+        return ToolCallDelta(piece.index, piece.id, piece.name, text or None)
 
     def _join(self, place: str | int, text: str) -> str:
         if not text:
@@ -55,3 +46,16 @@ class Mender:
             self.halves[place] = text[-1]
             text = text[:-1]
         return join_surrogates(text)
+
+
+def _string(fields: Json, key: str) -> str | None:
+    value = fields.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _arguments(calls: list[Json]) -> Iterator[str]:
+    """The arguments of calls that were read already, those that are not empty: of each piece that has some."""
+    for call in calls:
+        text = _string(call.get("function") or {}, "arguments")
+        if text:
+            yield text

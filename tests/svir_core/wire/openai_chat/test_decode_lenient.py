@@ -149,6 +149,36 @@ def test_a_half_is_not_delivered_on_an_error() -> None:
     assert decoded(raw(f'{{"content": "a{HIGH}"}}'), "lenient").text == "a"
 
 
+HALF_CALL = f'{{"tool_calls": [{{"index": 0, "function": {{"arguments": "{HIGH}"}}}}]}}'
+
+
+@pytest.mark.parametrize("delta", [f'{{"content": "{HIGH}"}}', f'{{"reasoning": "{HIGH}"}}', HALF_CALL])
+def test_a_half_alone_is_judged_as_a_piece_of_the_answer(delta: str) -> None:
+    after = decoded(text("a") + finish() + raw(delta) + DONE, "lenient")
+    assert (after.kind, after.text) == ("unsupported", "a")
+
+
+@pytest.mark.parametrize(("delta", "then"), [(f'{{"content": "{HIGH}"}}', "refusal"), (HALF_CALL, "refusal")])
+def test_a_half_alone_is_content_or_a_call(delta: str, then: str) -> None:
+    assert decoded(stream(raw(delta), chunk({then: "x"})), "lenient").kind == "protocol"
+
+
+def test_a_call_of_half_a_character_has_no_id_and_no_name() -> None:
+    assert decoded(stream(raw(HALF_CALL)), "lenient").kind == "protocol"
+
+
+def test_a_message_beside_a_delta_is_no_text_with_surrogates_either() -> None:
+    odd = raw("{}", odd=0).replace(b'"odd":0', b'"odd":"\\ud83d"')
+    body = stream(odd.replace(b'"delta":{}', b'"delta":{},"message":{"content":"x"}'))
+    assert refused(body, "protocol", "lone_surrogate").text == ""
+
+
+def test_the_same_half_under_both_keys_is_one_piece() -> None:
+    body = stream(raw(f'{{"reasoning": "{HIGH}", "reasoning_content": "{HIGH}"}}'))
+    seen = refused(body, "protocol", "lone_surrogate")
+    assert seen.answer.parts == (Reasoning("reasoning_content", "\ufffd"),)
+
+
 def test_arguments_split_inside_a_character_are_joined() -> None:
     def piece(arguments: str) -> bytes:
         return raw(
