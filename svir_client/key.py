@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
+from svir_core.check import expect
 from svir_core.errors import ConfigError
 from svir_core.http_message import Secret
 
@@ -81,12 +83,18 @@ def _secret(value: str | Secret, what: str) -> Secret:
 
 
 def _from_environment(name: str, environment: Mapping[str, str]) -> Secret:
-    if name not in environment:
-        raise ConfigError(f"api_key_env: the environment has no variable {name}")
-    return _secret(environment[name], f"the environment variable {name}")
+    expect(name, str, "api_key_env")
+    value = None
+    with suppress(UnicodeError):  # a name that the system's encoding cannot spell
+        value = environment.get(name)
+    if value is None:
+        raise ConfigError(f"api_key_env: the environment has no variable {name!r}")
+    return _secret(value, f"the environment variable {name!r}")
 
 
 def _from_file(path: str | os.PathLike[str]) -> Secret:
+    if not isinstance(path, str | os.PathLike):  # a number would be read as an open descriptor
+        raise ConfigError(f"api_key_file must be a path, not a {type(path).__name__}")
     try:
         return _secret(_read(path), "api_key_file")
     except ConfigError:

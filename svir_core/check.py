@@ -15,6 +15,7 @@ import attrs
 from svir_core.errors import ConfigError
 
 E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
@@ -25,6 +26,22 @@ def choice(kind: type[E], value: E | str, where: str) -> E:
     except ValueError:
         names = ", ".join(repr(member.value) for member in kind)
     raise ConfigError(f"{where} is one of {names}")
+
+
+def expect(value: T, kind: type[T], where: str) -> T:
+    """``value``, which must be a ``kind``; ``ConfigError`` when it is none."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"{where} must be a {kind.__name__}, not a {type(value).__name__}")
+    return value
+
+
+def as_bytes(data: Any) -> bytes:
+    """What was pushed, as bytes; ``ConfigError`` when it is none."""
+    if isinstance(data, bytes | bytearray):
+        return bytes(data)
+    if isinstance(data, memoryview):
+        return data.tobytes()
+    raise ConfigError(f"push() takes bytes, not {type(data).__name__}")
 
 
 def instance_of(*kinds: type) -> Validator:

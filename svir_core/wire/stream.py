@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from svir_core.check import choice
+from svir_core.check import as_bytes, choice
 from svir_core.errors import (
     ConfigError,
     ResponseLimitError,
@@ -154,7 +154,7 @@ class StreamDecoder(ABC):
         if self.done:
             return self._silence()
         if type(data) is not bytes:
-            data = _as_bytes(data)
+            data = as_bytes(data)
         seen = self.bytes_seen
         self.bytes_seen = seen + len(data)
         items = self._items = []
@@ -327,14 +327,6 @@ class StreamDecoder(ABC):
         if not self._told.error_seen:
             self._told.throw()
         return NO_EVENTS
-
-
-def _as_bytes(data: Any) -> bytes:
-    if isinstance(data, bytes | bytearray):
-        return bytes(data)
-    if isinstance(data, memoryview):
-        return data.tobytes()
-    raise ConfigError(f"push() takes bytes, not {type(data).__name__}")
 
 
 def _of_error_event(payload: bytes) -> Failure:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.anyio
 KEY = "sk-0123456789abcdef"
 
 
-def key_source(api_key: Any, api_key_env: Any, api_key_file: Any, environment: dict[str, str]) -> KeySource:
+def key_source(api_key: Any, api_key_env: Any, api_key_file: Any, environment: Mapping[str, str]) -> KeySource:
     source = KeySource(api_key, api_key_env, api_key_file)
     source.read(environment)
     return source
@@ -76,6 +77,19 @@ def test_a_variable_without_a_key_is_refused_by_its_name(environment: dict[str, 
     with pytest.raises(ConfigError, match="NAME") as caught:
         key_source(None, "NAME", None, environment)
     assert "two words" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [7, b"NAME", [], "\ud800", "a=b"])
+def test_a_name_that_no_variable_has_is_refused(name: Any) -> None:
+    with pytest.raises(ConfigError, match="api_key_env") as caught:
+        key_source(None, name, None, os.environ)
+    assert str(caught.value).isascii()
+
+
+@pytest.mark.parametrize("path", [7, True, [], 1.5])
+def test_a_path_that_is_none_is_refused_and_no_descriptor_is_read(path: Any) -> None:
+    with pytest.raises(ConfigError, match="api_key_file must be a path"):
+        key_source(None, None, path, {})
 
 
 @pytest.mark.parametrize("content", [b"", b" \n", b"\xff\xfe", b"a b", b"k" * (KEY_FILE_BYTES + 1)])

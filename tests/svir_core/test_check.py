@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svir_core.check import at_least, choice, finite, instance_of
+from svir_core.check import as_bytes, at_least, choice, expect, finite, instance_of
 from svir_core.errors import ConfigError
 
 
@@ -80,3 +80,31 @@ def test_a_choice_of_anything_else_lists_the_members(value: Any) -> None:
         choice(Colour, value, "Thing.colour")
     assert str(caught.value) == "Thing.colour is one of 'red', 'blue'"
     assert caught.value.__context__ is None
+
+
+def test_a_type_is_expected_by_name() -> None:
+    assert expect("x", str, "word") == "x"
+    word: Any = 5
+    with pytest.raises(ConfigError) as caught:
+        expect(word, str, "word")
+    assert str(caught.value) == "word must be a str, not a int"
+
+
+@given(st.binary())
+def test_bytes_of_every_type_are_read(data: bytes) -> None:
+    pushed: list[tuple[bytes | bytearray | memoryview, bytes]] = [
+        (data, data),
+        (bytearray(data), data),
+        (memoryview(data)[::-1], data[::-1]),
+        (memoryview(data * 4 or bytes(4)).cast("I"), data * 4 or bytes(4)),
+    ]
+    for given_, expected in pushed:
+        found = as_bytes(given_)
+        assert type(found) is bytes
+        assert found == expected
+
+
+@pytest.mark.parametrize("data", ["x", None, 5, [1]])
+def test_what_is_no_bytes_is_refused(data: Any) -> None:
+    with pytest.raises(ConfigError, match=r"push\(\) takes bytes, not"):
+        as_bytes(data)
