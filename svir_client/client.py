@@ -16,6 +16,7 @@ from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
 from svir_core.call import Call
+from svir_core.check import expect
 from svir_core.compat import Compatibility
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange, Listing
@@ -31,7 +32,6 @@ from svir_core.wire.api import Api, CodecOptions, Mode, Model
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
-T = TypeVar("T")
 C = TypeVar("C", bound=Call)
 
 URL_VARIABLE: Final = "SVIR_URL"
@@ -88,12 +88,12 @@ class AsyncClient:
         self._endpoint = endpoint
         self._key = key
         self._options = options
-        self._compat = _instance(Compatibility() if compat is None else compat, Compatibility, "compat")
-        self._include_usage = _instance(include_usage, bool, "include_usage")
+        self._compat = expect(Compatibility() if compat is None else compat, Compatibility, "compat")
+        self._include_usage = expect(include_usage, bool, "include_usage")
         self._connect_timeout = _seconds(connect_timeout, "connect_timeout")
         self._idle_timeout = _seconds(idle_timeout, "idle_timeout")
         self._owns_transport = transport is None
-        self._transport = _default_transport() if transport is None else transport
+        self._transport = _default_transport() if transport is None else _checked(transport)
         self._closed = False
 
     @classmethod
@@ -272,17 +272,17 @@ class AsyncClient:
         )
 
 
-def _instance(value: T, kind: type[T], name: str) -> T:
-    if not isinstance(value, kind):
-        raise ConfigError(f"{name} must be a {kind.__name__}, not a {type(value).__name__}")
-    return value
-
-
 def _seconds(value: float, name: str) -> float:
     """``value`` when it is a positive number of seconds, infinity included; NaN is not positive."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise ConfigError(f"{name} must be a positive number of seconds")
     return value
+
+
+def _checked(transport: Transport) -> Transport:
+    if not callable(getattr(transport, "open", None)):
+        raise ConfigError(f"transport must have the methods of a Transport, and a {type(transport).__name__} has not")
+    return transport
 
 
 def _default_transport() -> Transport:

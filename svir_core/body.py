@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 import attrs
 
+from svir_core.check import expect
 from svir_core.errors import AttachmentError, ConfigError, UnsupportedError
 from svir_core.json_text import Base64, TextEscaper, TextMeter, base64_length
 from svir_core.limits import BLOCK_BYTES
@@ -97,7 +98,7 @@ def attachment_error(where: str, source: PathSource | BytesSource, what: str) ->
 
 def attachments(request: Request) -> Iterator[tuple[str, Image | TextFile | Media]]:
     """Every attachment of ``request`` and where it stands, those inside tool results included."""
-    for turn, message in enumerate(request.messages):
+    for turn, message in enumerate(expect(request, Request, "request").messages):
         for number, part in enumerate(message.parts):
             where = f"messages[{turn}].parts[{number}]"
             if isinstance(part, Image | TextFile | Media):

@@ -146,7 +146,11 @@ class Call(ABC):
         """Judge the head of a response: how its body is to be read. 1xx responses are the transport's own."""
         if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 999:
             raise self._misuse(ConfigError("the status of a final response is a number from 200 to 999"))
-        response = ResponseHead(status, headers)
+        try:
+            response = ResponseHead(status, headers)
+        except ConfigError as error:
+            self._misuse(error)
+            raise
         reason = self._reason(response) if status < 300 else None
         success = status < 300 and reason is None
         self._move(Signal.ACCEPTED if success else Signal.REFUSED)

@@ -60,10 +60,17 @@ class Compatibility:
         """Remember refused optional fields, and names under which the server takes what svir calls otherwise.
 
         ``rename`` maps svir's name to the server's; a name to itself forgets an earlier rename.
+        ``ConfigError``, and nothing learned, when these are no names.
         """
-        for name in omit:
+        names = None if isinstance(omit, str) or not isinstance(omit, Iterable) else tuple(omit)
+        if names is None or not _strings(names):
+            raise ConfigError("'omit' of a compatibility memory is a list of strings")
+        others: Mapping[str, str] = dict[str, str]() if rename is None else rename
+        if not isinstance(others, Mapping) or not _strings((*others, *others.values())):
+            raise ConfigError("'rename' of a compatibility memory is an object of strings")
+        for name in names:
             self._omitted[name] = None
-        for name, other in (rename or {}).items():
+        for name, other in others.items():
             if name == other:
                 self._names.pop(name, None)
             else:
@@ -90,13 +97,10 @@ class Compatibility:
             value = orjson.loads(text)
         if not is_object(value) or value.keys() != {"omit", "rename"}:
             raise ConfigError("a compatibility memory is a JSON object of 'omit' and 'rename'")
-        omit, rename = value["omit"], value["rename"]
-        if not is_array(omit) or not _strings(omit):
-            raise ConfigError("'omit' of a compatibility memory is a list of strings")
-        if not is_object(rename) or not _strings(rename.values()):
-            raise ConfigError("'rename' of a compatibility memory is an object of strings")
+        if not is_array(value["omit"]) or not is_object(value["rename"]):
+            raise ConfigError("'omit' of a compatibility memory is a list, and 'rename' an object")
         memory = cls()
-        memory.learn(omit=omit, rename=rename)
+        memory.learn(**value)
         return memory
 
     def __repr__(self) -> str:

@@ -23,17 +23,18 @@ from typing import TYPE_CHECKING, Final
 
 from svir_core import compat as compatibility
 from svir_core.call import READ_STREAM, Call, Reader, ReadError, ReadStream, Retry
+from svir_core.check import as_bytes, expect
 from svir_core.compat import Compatibility, Lesson
 from svir_core.errors import ResponseLimitError, SvirError
 from svir_core.event import Events
 from svir_core.http_message import Endpoint, Headers, HeadersLike, HttpRequest, ResponseHead, caller_headers
 from svir_core.limits import DOCUMENT_BYTES
 from svir_core.refusal import EVENT_STREAM, JSON, Refusal, media_type
+from svir_core.request import Request
 from svir_core.wire.api import Api, Clock, CodecOptions, Compat, Decoder, Mode, Model
 
 if TYPE_CHECKING:
     from svir_core.body import Measurements
-    from svir_core.request import Request
     from svir_core.response import Completion, Partial
 
 __all__ = ("READ_STREAM", "Exchange", "Listing", "ReadError", "ReadStream", "Retry")
@@ -58,6 +59,7 @@ class _Models:
         return False
 
     def push(self, data: bytes | bytearray | memoryview) -> Events:
+        data = as_bytes(data)
         if len(self._document) + len(data) > DOCUMENT_BYTES:
             return Events((), ResponseLimitError(f"the listing is longer than {DOCUMENT_BYTES} bytes"))
         self._document += data
@@ -82,8 +84,8 @@ class Exchange(Call):
         include_usage: whether usage is asked for when the request leaves it open.
         clock: seconds for a completion's timing; ``now``: seconds since the epoch, for dates in ``Retry-After``.
 
-    ``start`` raises ``ConfigError`` for a wrong header or setting, and whatever the API's encoder does:
-    ``UnsupportedError``, ``AttachmentError``, ``ContextOverflowError``.
+    An argument of another type is a ``ConfigError`` at once. ``start`` raises one for a wrong header or
+    setting, and whatever the API's encoder does: ``UnsupportedError``, ``AttachmentError``, ``ContextOverflowError``.
     """
 
     def __init__(
@@ -101,13 +103,14 @@ class Exchange(Call):
         now: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(now)
+        expect(request, Request, "request")
         if request.include_usage is None and include_usage is not None:
             request = request.replace(include_usage=include_usage)
         self._api = api
         self._request_asked = request
-        self._endpoint = endpoint
-        self._compat = Compatibility() if compat is None else compat
-        self._options = options
+        self._endpoint = expect(endpoint, Endpoint, "endpoint")
+        self._compat = Compatibility() if compat is None else expect(compat, Compatibility, "compat")
+        self._options = expect(options, CodecOptions, "options")
         self._measured = measured
         self._headers = headers
         self._clock = clock
@@ -187,7 +190,7 @@ class Listing(Call):
     ) -> None:
         super().__init__(now)
         self._api = api
-        self._endpoint = endpoint
+        self._endpoint = expect(endpoint, Endpoint, "endpoint")
         self._headers = headers
         self._read: _Models | None = None
 

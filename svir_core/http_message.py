@@ -7,7 +7,7 @@ Source: 10-chat-completions section 11, 00-architecture section 4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 import attrs
@@ -86,12 +86,14 @@ class Secret(Private):
         return hash((Secret, self._value))
 
 
-def _pair(pair: object) -> tuple[object, object]:
-    if isinstance(pair, tuple | list):
-        items = cast(Sequence[object], pair)
-        if len(items) == 2:
-            return items[0], items[1]
-    raise ConfigError("headers are a mapping, or pairs of a name and a value")
+def _pairs(headers: object) -> Iterator[tuple[object, object]]:
+    """Names and values of whatever shape; nothing is known of their types yet."""
+    pairs: object = cast(Mapping[object, object], headers).items() if isinstance(headers, Mapping) else headers
+    for pair in cast(Iterable[object], pairs) if isinstance(pairs, Iterable) else (None,):
+        items = cast(Sequence[object], pair) if isinstance(pair, tuple | list) else ()
+        if len(items) != 2:
+            raise ConfigError("headers are a mapping, or pairs of a name and a value")
+        yield items[0], items[1]
 
 
 def caller_headers(headers: HeadersLike) -> Headers:
@@ -101,12 +103,8 @@ def caller_headers(headers: HeadersLike) -> Headers:
     token, that svir owns (:data:`OWNED_HEADERS`), or that is given twice (in whatever letter case);
     a value that is no ``str``, or has a line end, another control character, or anything not ASCII.
     """
-    pairs = cast(object, headers.items() if isinstance(headers, Mapping) else headers)
-    if not isinstance(pairs, Iterable):
-        raise ConfigError("headers are a mapping, or pairs of a name and a value")
     checked: dict[str, str] = {}
-    for pair in cast(Iterable[object], pairs):
-        name, value = _pair(pair)
+    for name, value in _pairs(headers):
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
             raise ConfigError("a header's name is not a token of ASCII letters, digits and !#$%&'*+-.^_`|~")
         lower = name.lower()
@@ -151,17 +149,24 @@ class HttpRequest(Private):
         return dict(self.headers).get(name.lower())
 
 
-def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else bytes(value).decode("latin-1")
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return value.decode("latin-1")
+    raise ConfigError("the headers of a response are str or bytes")
 
 
 def _received(headers: Iterable[tuple[str | bytes, str | bytes]]) -> Headers:
-    return tuple((_text(name).lower(), _text(value).strip(" \t")) for name, value in headers)
+    return tuple((_text(name).lower(), _text(value).strip(" \t")) for name, value in _pairs(headers))
 
 
 @attrs.frozen
 class ResponseHead:
-    """Status and headers of a response; names in lower case, values as Latin-1 text, order kept."""
+    """Status and headers of a response; names in lower case, values as Latin-1 text, order kept.
+
+    Names and values are ``str`` or ``bytes``; anything else is a ``ConfigError``.
+    """
 
     status: int
     headers: Headers = attrs.field(default=(), converter=_received, repr=_withheld)

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from svir_core.check import as_bytes
 from svir_core.errors import ContentFilterError, ContextOverflowError, SvirError, UnsupportedError
 from svir_core.event import Events
 from svir_core.http_message import ResponseHead
@@ -75,7 +76,7 @@ class Refusal:
 
     def push(self, data: bytes | bytearray | memoryview) -> Events:
         """Keep what is still wanted of ``data``; there are no events in it."""
-        self._body += memoryview(data)[: self.limit - len(self._body)]
+        self._body += as_bytes(data)[: self.limit - len(self._body)]
         return Events()
 
     def finish(self) -> Events:

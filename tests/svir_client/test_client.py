@@ -369,6 +369,7 @@ async def test_a_callers_mistake_is_raised_before_anything_is_sent(tmp_path: pat
         {"think": "sometimes"},
         {"limits": 7},
         {"compat": {}},
+        {"transport": "h11"},
         {"include_usage": None},
         {"headers": {"host": "elsewhere"}},
         {"headers": {"x-a": "\u00e9"}},

@@ -67,6 +67,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 # --- measuring -----------------------------------------------------------------------------------
 
 
+def test_only_a_request_is_measured() -> None:
+    nothing: Any = None
+    with pytest.raises(ConfigError, match="request must be a Request"):
+        files.measure(nothing)
+
+
 def test_files_are_measured_once_by_what_is_needed(folder: Path, opened: Opened) -> None:
     text, image = str(folder / "t.txt"), str(folder / "i.png")
     size, escaped = len(TEXT.encode()), len(orjson.dumps(TEXT)) - 2

@@ -94,6 +94,25 @@ def test_no_update_of_another_thread_is_lost() -> None:
     assert len(compat.known().omit) == len(compat.known().rename) == 1600
 
 
+NO_NAMES: list[dict[str, Any]] = [
+    {"omit": "reasoning_effort"},
+    {"omit": None},
+    {"omit": ["stream_options", 1]},
+    {"omit": [[]]},
+    {"omit": ["stream_options"], "rename": "max_tokens"},
+    {"omit": ["stream_options"], "rename": {1: "a"}},
+    {"omit": ["stream_options"], "rename": {"a": None}},
+]
+
+
+@pytest.mark.parametrize("facts", NO_NAMES, ids=repr)
+def test_what_is_no_name_is_refused_and_nothing_learned(facts: dict[str, Any]) -> None:
+    compat = Compatibility()
+    with pytest.raises(ConfigError, match="compatibility memory"):
+        compat.learn(**facts)
+    assert compat == Compatibility()
+
+
 @given(st.sets(st.text()), st.dictionaries(st.text(), st.text()))
 def test_json_there_and_back(omit: set[str], rename: dict[str, str]) -> None:
     compat = memory(omit=omit, rename=rename)

@@ -595,6 +595,20 @@ def test_a_cut_stream_is_truncated() -> None:
     assert call.error is error
 
 
+@pytest.mark.parametrize("name", ["request", "endpoint", "compat", "options"])
+def test_an_argument_of_another_type_is_refused_at_once(name: str) -> None:
+    arguments: dict[str, Any] = {"request": HI, "endpoint": ENDPOINT}
+    arguments[name] = "x"
+    with pytest.raises(ConfigError, match=f"{name} must be"):
+        Exchange(openai_chat.API, **arguments)
+
+
+def test_a_listing_wants_an_endpoint() -> None:
+    nowhere: Any = "http://127.0.0.1"
+    with pytest.raises(ConfigError, match="endpoint must be"):
+        Listing(openai_chat.API, nowhere)
+
+
 # --- out of turn ---------------------------------------------------------------------------------
 
 WORD: Any = "200"
@@ -611,6 +625,10 @@ MISUSES: dict[str, Callable[[], Any]] = {
     "a head that is a bool": lambda: started().head(True, []),
     "an interim head": lambda: started().head(100, []),
     "a status too large": lambda: started().head(1000, []),
+    "a head without headers": lambda: started().head(200, WORD),
+    "text in place of bytes": lambda: accepted().push(WORD),
+    "text in place of a refusal's bytes": lambda: refusal_begun().push(WORD),
+    "text in place of a listing's bytes": lambda: listing_begun().push(WORD),
 }
 
 
@@ -620,16 +638,30 @@ def started() -> Exchange:
     return call
 
 
+def refusal_begun() -> Exchange:
+    call = started()
+    call.head(400, [])
+    return call
+
+
+def listing_begun() -> Listing:
+    call = Listing(openai_chat.API, ENDPOINT)
+    call.start()
+    call.head(200, [])
+    return call
+
+
 @pytest.mark.parametrize("misuse", MISUSES.values(), ids=MISUSES.keys())
 def test_out_of_turn_is_a_config_error(misuse: Callable[[], Any]) -> None:
     with pytest.raises(ConfigError):
         misuse()
 
 
-def test_after_a_misuse_the_call_is_over() -> None:
+@pytest.mark.parametrize(("method", "arguments"), [("push", (b"x",)), ("head", (200, WORD)), ("head", (100, ()))])
+def test_after_a_misuse_the_call_is_over(method: str, arguments: tuple[Any, ...]) -> None:
     call = started()
     with pytest.raises(ConfigError) as caught:
-        call.push(b"x")
+        getattr(call, method)(*arguments)
     assert call.done
     assert call.error is caught.value
     assert call.push(b"x") == call.finish() == Events()

@@ -277,6 +277,17 @@ def test_a_head_takes_text_and_bytes_in_any_case() -> None:
     assert ResponseHead(204).headers == ()
 
 
+def test_a_head_takes_a_mapping_too() -> None:
+    headers: Any = {"Content-Type": b"text/html"}
+    assert ResponseHead(200, headers).headers == (("content-type", "text/html"),)
+
+
+@pytest.mark.parametrize("headers", [None, 5, "ab", b"ab", ["ab"], [("a", "b", "c")], [("a", 1)], [(None, "b")]])
+def test_received_headers_of_another_shape_are_refused(headers: Any) -> None:
+    with pytest.raises(ConfigError, match="headers"):
+        ResponseHead(200, headers)
+
+
 @given(st.integers(100, 999), st.lists(st.tuples(st.binary() | st.text(), st.binary() | st.text())))
 def test_any_received_headers_can_be_looked_at(status: int, headers: Any) -> None:
     head = ResponseHead(status, headers)

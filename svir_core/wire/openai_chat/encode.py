@@ -16,7 +16,7 @@ import attrs
 import orjson
 
 from svir_core.body import Body, BodyWriter, Measurements
-from svir_core.check import at_least
+from svir_core.check import at_least, expect
 from svir_core.errors import ConfigError, ContextOverflowError, UnsupportedError
 from svir_core.json_text import plain
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolMode
@@ -129,10 +129,15 @@ def _settings(request: Request, omit: frozenset[str], names: Mapping[str, str]) 
 
 
 def _omit(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(names).intersection(OPTIONAL)
+    wanted = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if wanted is None or not all(isinstance(name, str) for name in wanted):
+        raise ConfigError("Encoder.omit is a set of field names")
+    return frozenset(wanted).intersection(OPTIONAL)
 
 
 def _rename(names: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(names, Mapping):
+        raise ConfigError("Encoder.rename maps field names to others")
     chosen = {name: names.get(name, name) for name in RENAMES}
     for name, other in chosen.items():
         if other not in RENAMES[name]:
@@ -165,6 +170,7 @@ class Encoder:
         attachment that cannot be planned, ``ContextOverflowError`` when admission refuses, and
         ``ConfigError`` for a setting that is wrong, each naming the place.
         """
+        expect(request, Request, "request")
         writer = BodyWriter()
         writer.write(orjson.dumps(_settings(request, self.omit, self.rename))[:-1], b',"messages":[')
         conversation = Conversation(

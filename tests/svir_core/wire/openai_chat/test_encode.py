@@ -190,15 +190,34 @@ def test_nothing_is_renamed_to_another_word(rename: dict[str, str]) -> None:
         Encoder(rename=rename)
 
 
-@pytest.mark.parametrize(
-    "options", [{"context_tokens": 0}, {"context_tokens": True}, {"context_tokens": 1.5}, {"image_tokens": -1}]
-)
+WRONG_OPTIONS: list[dict[str, Any]] = [
+    {"context_tokens": 0},
+    {"context_tokens": True},
+    {"context_tokens": 1.5},
+    {"image_tokens": -1},
+    {"omit": "reasoning_effort"},
+    {"omit": None},
+    {"omit": [1]},
+    {"omit": [[]]},
+    {"rename": None},
+    {"rename": "max_tokens"},
+    {"rename": {"max_tokens": []}},
+]
+
+
+@pytest.mark.parametrize("options", WRONG_OPTIONS, ids=repr)
 def test_the_encoder_checks_its_options(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"Encoder\."):
         Encoder(**options)
 
 
 # --- messages ------------------------------------------------------------------------------------
+
+
+def test_only_a_request_is_encoded() -> None:
+    nothing: Any = None
+    with pytest.raises(ConfigError, match="request must be a Request, not a NoneType"):
+        Encoder().encode(nothing)
 
 
 def test_the_system_prompt_becomes_the_first_message() -> None:
