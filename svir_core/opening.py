@@ -84,6 +84,8 @@ class Opening:
             lines = data.lstrip(b"\r\n")
             self._offset += len(data) - len(lines)
             data = lines
+        if self._held and self._held[-1].endswith(GZIP[:1]):
+            data = self._take(data)  # half of gzip's magic bytes: what follows decides, be it blank
         start = data.lstrip(BLANK)
         if not start or start == GZIP[:1]:
             self._hold(data)

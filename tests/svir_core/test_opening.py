@@ -63,3 +63,9 @@ def test_documents_are_bounded(stride: int, monkeypatch: pytest.MonkeyPatch) -> 
     assert judge(b"[" + b" " * 48 + b"] more" + b" " * 50, stride).shape is Shape.DOCUMENT
     with pytest.raises(ResponseLimitError, match="50 bytes"):
         judge(b"[" + b" " * 49 + b"]", stride)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 1000])
+def test_half_of_gzips_magic_before_blank_bytes_is_a_stream(stride: int) -> None:
+    body = b" \x1f" + b"\n" * 200
+    assert judge(body, stride) == Judged(Shape.STREAM, 0, body)
