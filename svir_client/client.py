@@ -16,7 +16,7 @@ from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
 from svir_core.call import Call
-from svir_core.check import expect
+from svir_core.check import expect, seconds
 from svir_core.compat import Compatibility
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange, Listing
@@ -90,8 +90,8 @@ class AsyncClient:
         self._options = options
         self._compat = expect(Compatibility() if compat is None else compat, Compatibility, "compat")
         self._include_usage = expect(include_usage, bool, "include_usage")
-        self._connect_timeout = _seconds(connect_timeout, "connect_timeout")
-        self._idle_timeout = _seconds(idle_timeout, "idle_timeout")
+        self._connect_timeout = seconds(connect_timeout, "connect_timeout")
+        self._idle_timeout = seconds(idle_timeout, "idle_timeout")
         self._owns_transport = transport is None
         self._transport = _default_transport() if transport is None else _checked(transport)
         self._closed = False
@@ -268,15 +268,8 @@ class AsyncClient:
             begin,
             self._transport,
             connect_timeout=self._connect_timeout,
-            idle_timeout=self._idle_timeout if idle_timeout is None else _seconds(idle_timeout, "idle_timeout"),
+            idle_timeout=self._idle_timeout if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
         )
-
-
-def _seconds(value: float, name: str) -> float:
-    """``value`` when it is a positive number of seconds, infinity included; NaN is not positive."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{name} must be a positive number of seconds")
-    return value
 
 
 def _checked(transport: Transport) -> Transport:

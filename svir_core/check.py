@@ -6,6 +6,7 @@ attrs' own validators put the value into the message, and an enum's own ``ValueE
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeVar
@@ -33,6 +34,16 @@ def expect(value: T, kind: type[T], where: str) -> T:
     if not isinstance(value, kind):
         raise ConfigError(f"{where} must be a {kind.__name__}, not a {type(value).__name__}")
     return value
+
+
+def seconds(value: float, where: str) -> float:
+    """``value``, which must be a positive number of seconds, infinity included; ``ConfigError`` otherwise.
+
+    An integer that no float can hold is as good as infinity: clocks count in floats.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ConfigError(f"{where} must be a positive number of seconds")
+    return float(value) if value < sys.float_info.max else math.inf
 
 
 def as_bytes(data: Any) -> bytes:

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.lowlevel
 
+from svir_core.check import seconds
 from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11.connection import Connection
@@ -19,12 +20,6 @@ from svir_transport.h11.pool import Lease, Pool
 from svir_transport.h11.response import H11Response
 from svir_transport.h11.roundtrip import RoundTrip
 from svir_transport.h11.upload import Upload
-
-
-def _seconds(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{name} must be a positive number of seconds")
-    return value
 
 
 def _count(name: str, value: int, minimum: int) -> int:
@@ -58,10 +53,10 @@ class H11Transport:
         idle_expiry: float = 30.0,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._connect_timeout = _seconds("connect_timeout", connect_timeout)
+        self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         self._max_connections = _count("max_connections", max_connections, 1)
         self._max_idle = _count("max_idle", max_idle, 0)
-        self._idle_expiry = _seconds("idle_expiry", idle_expiry)
+        self._idle_expiry = seconds(idle_expiry, "idle_expiry")
         if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
             raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")
         self._ssl_context = ssl_context
@@ -122,8 +117,8 @@ class H11Transport:
     async def _open(
         self, request: HttpRequest, upload: Upload, idle_timeout: float, connect_timeout: float | None
     ) -> H11Response:
-        _seconds("idle_timeout", idle_timeout)
-        limit = self._connect_timeout if connect_timeout is None else _seconds("connect_timeout", connect_timeout)
+        idle = seconds(idle_timeout, "idle_timeout")
+        limit = self._connect_timeout if connect_timeout is None else seconds(connect_timeout, "connect_timeout")
         upload.declare(request)
         # Before the connection: a file that cannot be read costs none, and a short body leaves with the head.
         block = await upload.pull()
@@ -131,11 +126,11 @@ class H11Transport:
         lease = await connecting.lease()
         try:
             while True:
-                connection = lease.take_idle(connecting.origin) or await connecting.connect(lease, self._context)
-                trip = RoundTrip(connection, upload, idle_timeout)
+                connection = await lease.take_idle(connecting.origin) or await connecting.connect(lease, self._context)
+                trip = RoundTrip(connection, upload, idle)
                 failure = trip.start(request, block)
                 if failure is None:
-                    return H11Response(lease, connection, await trip.head(), idle_timeout)
+                    return H11Response(lease, connection, await trip.head(), idle)
                 if not connection.used:
                     raise failure
                 lease.discard()

@@ -401,8 +401,10 @@ def test_plain_http_to_another_machine_needs_the_word() -> None:
     AsyncClient.openai("https://192.0.2.1")
 
 
-def test_infinity_is_a_timeout_that_never_comes() -> None:
-    AsyncClient.openai(URL, idle_timeout=math.inf, connect_timeout=math.inf)
+@pytest.mark.parametrize("never", [math.inf, 1e308, 10**400])
+async def test_a_timeout_that_never_comes(never: float) -> None:
+    async with connected(hello(), idle_timeout=never, connect_timeout=never) as (_, client):
+        assert (await client.complete(REQUEST, idle_timeout=never)).text == "Hello"
 
 
 # --- listing models ------------------------------------------------------------------------------

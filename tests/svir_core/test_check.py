@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from types import NoneType
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svir_core.check import as_bytes, at_least, choice, expect, finite, instance_of
+from svir_core.check import as_bytes, at_least, choice, expect, finite, instance_of, seconds
 from svir_core.errors import ConfigError
 
 
@@ -88,6 +89,20 @@ def test_a_type_is_expected_by_name() -> None:
     with pytest.raises(ConfigError) as caught:
         expect(word, str, "word")
     assert str(caught.value) == "word must be a str, not a int"
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"), [(1, 1.0), (0.5, 0.5), (math.inf, math.inf), (10**400, math.inf), (5e-324, 5e-324)]
+)
+def test_seconds_are_positive(value: float, taken: float) -> None:
+    assert seconds(value, "limit") == taken
+    assert type(seconds(value, "limit")) is float
+
+
+@pytest.mark.parametrize("value", [0, -1, -(10**400), math.nan, -math.inf, True, "1", None])
+def test_what_is_no_number_of_seconds_is_refused(value: Any) -> None:
+    with pytest.raises(ConfigError, match="limit must be a positive number of seconds"):
+        seconds(value, "limit")
 
 
 @given(st.binary())
