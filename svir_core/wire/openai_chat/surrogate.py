@@ -24,21 +24,18 @@ class Mender:
         self.halves: dict[str | int, str] = {}
 
     def mend(
-        self, said: list[tuple[str, str]], pieces: list[ToolCallDelta], raw: Json
-    ) -> tuple[list[tuple[str, str]], list[ToolCallDelta]]:
-        """What a delta says, its texts by key and its pieces of calls, with the text taken from ``raw``, where lone
+        self, said: dict[str, str], pieces: list[ToolCallDelta], raw: Json
+    ) -> tuple[dict[str, str], list[ToolCallDelta]]:
+        """What a delta says, its strings and its pieces of calls, with the text taken from ``raw``, where lone
         surrogates still stand, and mended."""
-        mended = [(key, self._join(key, _string(raw, key) or text)) for key, text in said]
+        mended = {key: self._join(key, _string(raw, key) or text) for key, text in said.items()}
         arguments = _arguments(raw["tool_calls"] if pieces else [])
-        return [(key, text) for key, text in mended if text], [
-            piece for piece in (self._piece(piece, arguments) for piece in pieces) if says_something(piece)
-        ]
+        return mended, [piece for piece in (self._piece(piece, arguments) for piece in pieces) if says_something(piece)]
 
     def _piece(self, piece: ToolCallDelta, arguments: Iterator[str]) -> ToolCallDelta:
         if piece.arguments is None:
             return piece
-        raw = next(arguments)
-        text = self._join(piece.index, piece.arguments if raw is None else raw)
+        text = self._join(piece.index, next(arguments))
         return ToolCallDelta(piece.index, piece.id, piece.name, text or None)
 
     def _join(self, place: str | int, text: str) -> str:
@@ -56,10 +53,9 @@ def _string(fields: Json, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _arguments(calls: list[Json]) -> Iterator[str | None]:
-    """The arguments of calls that were read already: of each piece that has some, ``None`` for those that are no
-    string."""
+def _arguments(calls: list[Json]) -> Iterator[str]:
+    """The arguments of calls that were read already, those that are not empty: of each piece that has some."""
     for call in calls:
-        arguments = (call.get("function") or {}).get("arguments")
-        if arguments is not None and arguments != "":
-            yield arguments if isinstance(arguments, str) else None
+        text = _string(call.get("function") or {}, "arguments")
+        if text:
+            yield text
