@@ -99,6 +99,16 @@ class Connection:
             return True
         return False
 
+    async def speaks_within(self, seconds: float) -> bool:
+        """Whether the peer sends or closes within ``seconds``, though nothing was asked; takes nothing in."""
+        with anyio.move_on_after(seconds):
+            try:
+                await self.channel.readable()
+            except (OSError, anyio.ClosedResourceError):
+                return True
+            return not self.channel.quiet()
+        return False
+
     def next_event(self) -> Event:
         """What the bytes so far amount to; ``h11.RemoteProtocolError`` when that is not valid HTTP."""
         return self._h11.next_event()

@@ -1,9 +1,11 @@
 """The connections of one event loop: so many at once, some kept idle for the next request.
 
-Four rules hold for all of it. Whoever holds a :class:`Lease` holds one of ``max_connections`` slots,
+Five rules hold for all of it. Whoever holds a :class:`Lease` holds one of ``max_connections`` slots,
 and gives it up by ``keep`` or ``drop``, neither of which waits. Slots are handed over in the order
 asked. Idle connections count against the same bound: the oldest makes room. A transport is closed in
-one thread for all: an idle connection belongs to who takes it out of the dict, which is one step.
+one thread for all: an idle connection belongs to who takes it out of the dict, which is one step. A
+connection is used again only after it was quiet for a moment, since what a server said of keeping it
+is no promise: llama.cpp's announces a keep-alive of 5 s and closes 0.1 ms after a streamed answer.
 """
 
 from __future__ import annotations
@@ -11,12 +13,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 
 from svir_core.errors import TransportError
 from svir_transport.h11.connection import Connection
 from svir_transport.h11.dial import Origin
+
+QUIET_SECONDS: Final = 0.002
+"""A connection that was idle for less is watched for the rest: a request that crosses the server's close
+would be lost, and may not be sent again. Twenty times what llama.cpp's server takes to close."""
+
+EARLY_CLOSE_SECONDS: Final = 0.1
+"""A server that has closed a kept connection within this time keeps none: its later ones are closed at once."""
 
 
 def _closed() -> TransportError:
@@ -67,10 +77,14 @@ class Lease:
         self._connection: Connection | None = None
         self._released = False
 
-    def take_idle(self, origin: Origin) -> Connection | None:
-        """A kept connection to ``origin`` that its peer has not closed, or ``None``."""
-        self._connection = self._pool.take_idle(origin)
-        return self._connection
+    async def take_idle(self, origin: Origin) -> Connection | None:
+        """A kept connection to ``origin`` that its peer has not closed, or ``None``; waits 2 ms at the most."""
+        while (connection := self._pool.take_idle(origin)) is not None:
+            self._connection = connection
+            if await self._pool.stays_quiet(connection):
+                return connection
+            self.discard()
+        return None
 
     def hold(self, connection: Connection) -> None:
         """Put a new connection under this lease, which closes it when it is dropped.
@@ -122,6 +136,7 @@ class Pool:
         self._clock = clock
         self._leases: set[Lease] = set()
         self._idle: dict[Connection, None] = {}  # the latest last
+        self._early_closers: set[Origin] = set()
         self._closed = False
 
     @property
@@ -156,13 +171,24 @@ class Pool:
             if connection.origin == origin and self._claim(connection):
                 if connection.channel.quiet():
                     return connection
-                connection.close()
+                self._closed_by_peer(connection)
         return None
+
+    async def stays_quiet(self, connection: Connection) -> bool:
+        """Whether ``connection``, just taken, has been quiet for 2 ms; waits for what is missing of them."""
+        missing = connection.idle_since + QUIET_SECONDS - self._clock()
+        if missing <= 0 or not await connection.speaks_within(missing):
+            return True
+        self._closed_by_peer(connection)
+        return False
 
     def put_idle(self, connection: Connection) -> None:
         """Keep ``connection``; the one idle for longest goes when there are too many."""
         self._expire()
         connection.idle_since = self._clock()
+        if connection.origin in self._early_closers:
+            connection.close()
+            return
         self._idle[connection] = None
         self._close_oldest(len(self._idle) - self._max_idle)
         if self._closed:  # asked last: another thread may close the pool at any moment
@@ -185,6 +211,12 @@ class Pool:
         """Close what is in use; only in the pool's own event loop. Who reads there gets a ``TransportError``."""
         for lease in tuple(self._leases):
             lease.drop()
+
+    def _closed_by_peer(self, connection: Connection) -> None:
+        """``connection`` spoke while it was idle, which is nearly always its close."""
+        if self._clock() - connection.idle_since < EARLY_CLOSE_SECONDS:
+            self._early_closers.add(connection.origin)
+        connection.close()
 
     def _claim(self, connection: Connection) -> bool:
         """Take ``connection`` out of the idle ones; false when another thread was faster."""

@@ -11,7 +11,7 @@ from svir_core.errors import TransportError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11.connection import Connection
 from svir_transport.h11.dial import Origin
-from svir_transport.h11.pool import Lease, Pool
+from svir_transport.h11.pool import EARLY_CLOSE_SECONDS, QUIET_SECONDS, Lease, Pool
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def used(connection: Connection) -> None:
 
 async def leased(pool: Pool, port: int = 80) -> tuple[Lease, Connection]:
     lease = await pool.lease()
-    connection = lease.take_idle(origin(port))
+    connection = await lease.take_idle(origin(port))
     if connection is None:
         connection = Connection(origin(port), Quiet())
         lease.hold(connection)
@@ -98,6 +98,100 @@ async def test_last_in_first_out_per_origin() -> None:
         assert connection is leases[place][1]
         assert connection.used
         lease.drop()
+    assert (pool.leased, pool.idle) == (0, 0)
+
+
+class Closes(Quiet):
+    """A peer that closes when it is watched: the end of a message and the close are two packets."""
+
+    def quiet(self) -> bool:
+        alive, self.alive = self.alive, False
+        return alive
+
+
+async def test_a_peer_that_closes_right_after_its_answer_is_noticed_before_the_next_request() -> None:
+    clock = Clock()
+    pool = Pool(10, 10, 30.0, clock)
+    lease, connection = await leased(pool)
+    connection.channel = Closes()
+    lease.keep()
+    clock.now += QUIET_SECONDS / 2
+    _, another = await leased(pool)
+    assert another is not connection
+    assert closed(connection)
+    assert pool.leased == 1
+
+
+async def test_of_a_server_that_closed_early_no_connection_is_kept_any_more() -> None:
+    clock = Clock()
+    pool = Pool(10, 10, 30.0, clock)
+    early, other = await leased(pool, 80), await leased(pool, 81)
+    early[1].channel = Closes()
+    for lease, _ in (early, other):
+        lease.keep()
+    later = await leased(pool, 80)
+    for lease, _ in (later, await leased(pool, 81)):
+        lease.keep()
+    assert closed(later[1])
+    assert not closed(other[1])
+    assert (pool.leased, pool.idle) == (0, 1)
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(EARLY_CLOSE_SECONDS, 1), (EARLY_CLOSE_SECONDS / 2, 0)])
+async def test_a_close_long_after_the_answer_is_no_habit(seconds: float, kept: int) -> None:
+    clock = Clock()
+    pool = Pool(10, 10, 30.0, clock)
+    lease, connection = await leased(pool)
+    channel = connection.channel = Quiet()
+    lease.keep()
+    channel.alive = False
+    clock.now += seconds
+    lease, _ = await leased(pool)
+    lease.keep()
+    assert pool.idle == kept
+
+
+async def test_a_connection_idle_for_longer_is_used_without_a_wait() -> None:
+    clock = Clock()
+    pool = Pool(10, 10, 30.0, clock)
+    lease, connection = await leased(pool)
+    channel = connection.channel = Closes()
+    lease.keep()
+    clock.now += QUIET_SECONDS
+    _, again = await leased(pool)
+    assert again is connection
+    assert not channel.alive  # asked once, and not again
+
+
+@pytest.mark.parametrize("error", [OSError, anyio.ClosedResourceError])
+async def test_a_connection_that_breaks_while_it_is_watched_is_not_used(error: type[Exception]) -> None:
+    class Breaks(Quiet):
+        async def readable(self) -> None:
+            raise error
+
+    pool = Pool(10, 10, 30.0, Clock())
+    lease, connection = await leased(pool)
+    connection.channel = Breaks()
+    lease.keep()
+    _, another = await leased(pool)
+    assert another is not connection
+
+
+async def test_leaving_while_a_connection_is_watched_gives_its_slot_back() -> None:
+    class Waits(Quiet):
+        async def readable(self) -> None:
+            await anyio.sleep_forever()
+
+    pool = Pool(1, 1, 30.0, Clock())
+    lease, connection = await leased(pool)
+    connection.channel = Waits()
+    lease.keep()
+    lease = await pool.lease()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await lease.take_idle(origin(80))
+    lease.drop()
+    assert closed(connection)
     assert (pool.leased, pool.idle) == (0, 0)
 
 
