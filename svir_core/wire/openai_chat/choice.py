@@ -59,6 +59,8 @@ class Choices:
             index = None
         if self.index is None:
             self.index = index or 0
+            if self.index and alone:  # it stands for index 0; among several it is on record already
+                self._forgive(AnomalyCode.OTHER_CHOICE)
         if index is None or index == self.index:
             return True
         if alone:

@@ -308,11 +308,12 @@ def test_several_choices() -> None:
 
 def test_lenient_takes_the_index_first_seen() -> None:
     other = event(document() | {"choices": [{"index": 2, "delta": {"content": "two"}, "finish_reason": "stop"}]})
-    seen = refused(other + text("zero") + DONE, "unsupported", "other_choice")
+    assert refused(other + DONE, "unsupported", "other_choice").answer.text == "two"
+    seen = refused(other + text("zero") + DONE, "unsupported", "other_choice", "other_choice")
     assert seen.answer.text == "two"
     late: list[Any] = [{"index": 1, "delta": {}}, {"index": 2, "delta": {"content": 1.50}}]
     body = other.replace(b'"stop"', b"null") + event(document() | {"choices": late}) + other + DONE
-    assert refused(body, "unsupported", "other_choice", "number_as_content").answer.text == "two1.5two"
+    assert refused(body, "unsupported", *["other_choice"] * 2, "number_as_content").answer.text == "two1.5two"
 
 
 def test_the_answer_twice_in_one_chunk_is_refused_by_both() -> None:
