@@ -6,6 +6,7 @@ The wire APIs are ``svir_core.wire.openai_chat`` and its like; the JSON form of 
 
 from svir_core.body import Body, Measured, Measurements
 from svir_core.compat import Compatibility
+from svir_core.diagnose import explain
 from svir_core.errors import (
     AttachmentError,
     AuthenticationError,
@@ -25,6 +26,8 @@ from svir_core.errors import (
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.exchange import READ_STREAM, Exchange, Listing, ReadError, ReadStream, Retry
+from svir_core.explanation import Attempt, Explanation, Finding
+from svir_core.history import HistoryFault, HistoryFaultCode, check_history
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
 from svir_core.limits import Limits
 from svir_core.message import (
@@ -50,6 +53,7 @@ from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Too
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
 from svir_core.tap import Tap
 from svir_core.think import Think
+from svir_core.tool_id import portable_tool_id, with_portable_tool_ids
 from svir_core.version import VERSION as __version__
 from svir_core.wire.api import CodecOptions, Compat, Mode, Model
 
@@ -118,6 +122,16 @@ __all__ = (
     "ResponseHead",
     "Compatibility",
     "Compat",
+    # what is found out: a recording explained, a history judged
+    "explain",
+    "Explanation",
+    "Attempt",
+    "Finding",
+    "check_history",
+    "HistoryFault",
+    "HistoryFaultCode",
+    "portable_tool_id",
+    "with_portable_tool_ids",
     # what can go wrong
     "SvirError",
     "ErrorKind",

@@ -18,7 +18,20 @@ from typing import Any, Final, TypeVar, cast, overload
 import attrs
 import orjson
 
-from svir_core import call, errors, event, http_message, limits, message, quirk, request, response, think
+from svir_core import (
+    call,
+    errors,
+    event,
+    explanation,
+    history,
+    http_message,
+    limits,
+    message,
+    quirk,
+    request,
+    response,
+    think,
+)
 from svir_core.body import Measured
 from svir_core.errors import SvirError
 from svir_core.json_form import (
@@ -319,6 +332,42 @@ TABLE: Final = (
     _record("response_head", http_message.ResponseHead, status=INTEGER, headers=Array(Array(STRING, length=2))),
     _record("read_stream", call.ReadStream),
     _record("read_error", call.ReadError, limit=INTEGER, seconds=_MAYBE_NUMBER),
+    # what is found out
+    _record(
+        "history_fault",
+        history.HistoryFault,
+        code=Word(history.HistoryFaultCode),
+        message=INTEGER,
+        part=INTEGER,
+        call_id=STRING,
+    ),
+    _word("history_fault_code", history.HistoryFaultCode),
+    _record(
+        "explanation",
+        explanation.Explanation,
+        attempts=Array(_Tagged(explanation.Attempt)),
+        findings=Array(_Tagged(explanation.Finding)),
+        alternatives=Array(Flags(quirk.Quirk)),
+    ),
+    _record(
+        "attempt",
+        explanation.Attempt,
+        mode=Word(api.Mode),
+        quirks=Flags(quirk.Quirk),
+        outcome=_Tagged(response.Completion, *_ERRORS.values()),
+    ),
+    _record(
+        "finding",
+        explanation.Finding,
+        detail=STRING,
+        offset=INTEGER,
+        kind=Optional(Word(errors.ErrorKind)),
+        lenient=BOOLEAN,
+        code=Optional(Word(response.AnomalyCode)),
+        count=INTEGER,
+        quirks=Flags(quirk.Quirk),
+        excerpt=BASE64,
+    ),
     # errors
     _word("error_kind", errors.ErrorKind),
     *(_error(tag, cls) for tag, cls in _ERRORS.items()),

@@ -33,6 +33,8 @@ from svir_core.errors import (
     TruncatedStreamError,
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
+from svir_core.explanation import Attempt, Explanation, Finding
+from svir_core.history import HistoryFault, HistoryFaultCode
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
 from svir_core.json_text import NESTING
 from svir_core.limits import Limits
@@ -147,6 +149,20 @@ GOLDEN: dict[str, Any] = {
     "events and their error": Events((), TruncatedStreamError("it ended")),
     "read stream": ReadStream(),
     "read error": ReadError(65536, 0.3),
+    "history fault": HistoryFault(HistoryFaultCode.ORPHAN_RESULT, 3, 0, "call_1"),
+    "history fault code": HistoryFaultCode.WRONG_ROLE,
+    "explanation": Explanation(
+        [
+            Attempt(Mode.STRICT, Quirk(0), ProtocolError("a", offset=7)),
+            Attempt(Mode.LENIENT, Quirk.DONE_OPTIONAL, Completion(FinishReason.STOP)),
+        ],
+        [
+            Finding("a", 7, ErrorKind.PROTOCOL, True, AnomalyCode.NO_CHOICES, 2, excerpt=b"data"),
+            Finding("b", 9, ErrorKind.TRUNCATED_STREAM, quirks=Quirk.DONE_OPTIONAL),
+        ],
+        [Quirk.FINISH_OPEN | Quirk.DONE_OPTIONAL],
+    ),
+    "finding": Finding("a", 0),
     "error kind": ErrorKind.TIMEOUT,
     "config error": ConfigError("no"),
     "server error": ServerError(

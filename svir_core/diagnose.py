@@ -1,0 +1,164 @@
+"""Explain a recorded stream: decode it in every way that the rules allow, and say what was wrong where.
+
+Three rules hold for all of it. A recording is only read: the same bytes give the same explanation. Nothing is
+guessed: a quirk is named as what would complete the stream, never used by itself. The search is bounded: every
+quirk alone, then every pair of which one member changes the failure, then one quirk more at a time, each time the
+one that gets furthest. That is at most 600 decodings, each up to its failure, and mostly below 20.
+Source: 00 section 2, 11 sections B and C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from svir_core.errors import ErrorKind, SvirError
+from svir_core.explanation import Attempt, Explanation, Finding
+from svir_core.limits import ANOMALY_EXCERPT_BYTES, Limits
+from svir_core.quirk import NONE, Quirk
+from svir_core.response import AnomalyCode, Completion
+from svir_core.think import Think
+from svir_core.wire import openai_chat
+from svir_core.wire.api import Api, CodecOptions, Mode
+from svir_core.wire.policy import REFUSED
+
+NEVER_REPAIRED: Final = frozenset({ErrorKind.SERVER, ErrorKind.CONTEXT_OVERFLOW, ErrorKind.RESPONSE_LIMIT})
+"""What no quirk relaxes (11 section C), so none is tried."""
+
+UNTERMINATED: Final = "the last event is not ended by a blank line"
+
+
+class _Trials:
+    """Decodes one recording, every way once."""
+
+    def __init__(self, data: bytes, api: Api, think: Think | str, limits: Limits) -> None:
+        self.data = data
+        self._api = api
+        self._think = think
+        self._limits = limits
+        self._made: dict[tuple[Mode, Quirk], Attempt] = {}
+
+    def attempt(self, mode: Mode, quirks: Quirk = NONE) -> Attempt:
+        """The recording decoded in this way."""
+        made = self._made.get((mode, quirks))
+        if made is None:
+            options = CodecOptions(mode, self._think, self._limits, quirks=quirks)
+            decoder = self._api.decoder(options, lambda: 0.0)
+            events = decoder.push(self.data)
+            if not decoder.done:
+                events = decoder.finish()
+            made = self._made[mode, quirks] = Attempt(mode, quirks, events.error or decoder.result())
+        return made
+
+    def completes(self, quirks: Quirk) -> bool:
+        """Whether lenient mode with ``quirks`` completes."""
+        return self.attempt(Mode.LENIENT, quirks).completion is not None
+
+    def place(self, quirks: Quirk) -> tuple[int, str]:
+        """How far lenient mode with ``quirks`` gets, and what stops it there; past the end when nothing does."""
+        error = self.attempt(Mode.LENIENT, quirks).error
+        return (len(self.data) + 1, "") if error is None else (error.offset or 0, error.detail)
+
+    def excerpt(self, offset: int) -> bytes:
+        """What stands at ``offset``, or before it when nothing does."""
+        if offset >= len(self.data):
+            return self.data[-ANOMALY_EXCERPT_BYTES:]
+        return self.data[offset : offset + ANOMALY_EXCERPT_BYTES]
+
+
+# --- the fewest quirks ------------------------------------------------------------------------------
+
+
+def _fewest(trials: _Trials) -> list[Quirk]:
+    """The smallest sets of quirks that complete the recording, the first to be preferred; none when there are none."""
+    alone = [quirk for quirk in Quirk if trials.completes(quirk)]
+    if alone:
+        return alone
+    before = trials.place(NONE)
+    moving = [quirk for quirk in Quirk if trials.place(quirk) != before]
+    pairs = [first | second for first in moving for second in Quirk if second is not first]
+    complete = [pair for pair in dict.fromkeys(pairs) if trials.completes(pair)]
+    return complete or list(_greedy(trials, moving))
+
+
+def _greedy(trials: _Trials, moving: list[Quirk]) -> Iterator[Quirk]:
+    """One set of more than two quirks, if adding the one that gets furthest leads to one."""
+    chosen, further = NONE, moving
+    while further and not trials.completes(chosen):
+        chosen = max((chosen | quirk for quirk in further), key=trials.place)
+        here = trials.place(chosen)
+        places = {quirk: trials.place(chosen | quirk) for quirk in Quirk}
+        further = [quirk for quirk, place in places.items() if place != here and place[0] >= here[0]]
+    if trials.completes(chosen):
+        for quirk in Quirk:
+            if trials.completes(chosen & ~quirk):
+                chosen &= ~quirk
+        yield chosen
+
+
+# --- what was wrong ---------------------------------------------------------------------------------
+
+
+def _words(code: AnomalyCode) -> tuple[ErrorKind | None, str]:
+    if code is AnomalyCode.UNTERMINATED_EVENT:
+        return None, UNTERMINATED
+    error, detail = REFUSED[code]
+    return error.kind, detail
+
+
+def _forgiven(trials: _Trials, outcome: Completion | SvirError) -> Iterator[Finding]:
+    """What lenient mode forgave, one finding for each code."""
+    offsets: dict[AnomalyCode, list[int]] = {}
+    for anomaly in outcome.anomalies:
+        offsets.setdefault(anomaly.code, []).append(anomaly.offset)
+    for code, places in offsets.items():
+        kind, detail = _words(code)
+        yield Finding(detail, places[0], kind, True, code, len(places), excerpt=trials.excerpt(places[0]))
+
+
+def _stopped(trials: _Trials, attempt: Attempt, quirk: Quirk = NONE, *, lenient: bool = False) -> Iterator[Finding]:
+    """What stops ``attempt``, and what repairs it."""
+    error = attempt.error
+    if error is not None:
+        offset = error.offset or 0
+        yield Finding(error.detail, offset, error.kind, lenient, quirks=quirk, excerpt=trials.excerpt(offset))
+
+
+def _findings(trials: _Trials, strict: Attempt, last: Attempt) -> list[Finding]:
+    """What was wrong: what ``last`` forgave, what each of its quirks repaired, what stopped it, and what stopped
+    ``strict`` where that is none of these."""
+    found = [*_forgiven(trials, last.outcome)]
+    for quirk in last.quirks:
+        found += _stopped(trials, trials.attempt(last.mode, last.quirks & ~quirk), quirk)
+    found += _stopped(trials, last)
+    known = {(finding.offset, finding.detail) for finding in found}
+    if last.mode is Mode.LENIENT:
+        first = _stopped(trials, strict, lenient=True)
+        found += (finding for finding in first if (finding.offset, finding.detail) not in known)
+    return sorted(found, key=lambda finding: finding.offset)
+
+
+def explain(
+    data: bytes | bytearray | memoryview,
+    *,
+    api: Api = openai_chat.API,
+    think: Think | str = "split",
+    limits: Limits | None = None,
+) -> Explanation:
+    """How ``data``, a whole recorded response body of ``api``, decodes: in strict mode, else in lenient mode, else
+    with the fewest quirks; and what was wrong at which byte. ``think`` and ``limits`` are those of a decoder.
+
+    Never raises for what the recording holds: its failures are the explanation.
+    """
+    trials = _Trials(bytes(data), api, think, limits or Limits())
+    attempts = [trials.attempt(Mode.STRICT)]
+    if attempts[0].completion is not None:
+        return Explanation(attempts)
+    attempts.append(lenient := trials.attempt(Mode.LENIENT))
+    sets: list[Quirk] = []
+    if lenient.error is not None and lenient.error.kind not in NEVER_REPAIRED:
+        sets = _fewest(trials)
+    if sets:
+        strict = trials.attempt(Mode.STRICT, sets[0])
+        attempts.append(trials.attempt(Mode.LENIENT, sets[0]) if strict.completion is None else strict)
+    return Explanation(attempts, _findings(trials, attempts[0], attempts[-1]), sets[1:])
