@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import anyio
@@ -88,6 +89,16 @@ class H11Response:
     async def aclose(self) -> None:
         """Close the connection, unless the message's end was read. Waits for nothing; idempotent."""
         self._close()
+
+    def __del__(self) -> None:
+        # Only told: a collector runs in any thread, and a connection is closed in that of its event loop.
+        if not self._complete and self._failure is None:
+            warnings.warn(
+                "an H11Response was dropped without aclose(): its connection stays in use until the transport closes",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
 
     def _close(self) -> None:
         if not self._complete and self._failure is None:

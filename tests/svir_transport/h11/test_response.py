@@ -372,3 +372,18 @@ async def test_a_response_with_both_framings_is_read_and_its_connection_closed(p
         transport = site.transport()
         assert await read(await transport.open(site.get(), None)) == b"ok"
         assert pool_of(transport).idle == 0
+
+
+async def test_a_response_that_is_dropped_without_being_closed_is_told_of(plain: Web) -> None:
+    async def stall(talk: Talk) -> None:
+        await talk.request()
+        await talk.send(HEAD + b"\r\n")
+        await talk.closed()
+
+    async with plain.serve(stall) as site:
+        transport = site.transport()
+        response = await transport.open(site.get(), None)
+        assert not response.complete
+        with pytest.warns(ResourceWarning, match="without aclose"):
+            del response
+        await transport.aclose()
