@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MODEL := $(VENV)/.model
 BENCH := $(VENV)/.bench
+FUZZ := $(VENV)/.fuzz
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check cov conformance bench live docs dist clean
+.PHONY: help setup model demo test check cov conformance fuzz bench live docs dist clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -27,6 +28,11 @@ $(MODEL): $(READY) local_model/requirements.txt
 
 $(BENCH): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,bench]"
+	@touch $@
+
+$(FUZZ): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable ".[dev,fuzz]" || { \
+		echo "make fuzz needs atheris, and there is no wheel of it for this platform or this Python"; exit 1; }
 	@touch $@
 
 setup: $(READY) ## set up the development environment in .venv
@@ -50,6 +56,9 @@ cov: $(READY) ## branch coverage of the codec: 100 %
 
 conformance: $(READY) ## run the conformance cases
 	$(BIN)/python -m conformance run conformance
+
+fuzz: $(FUZZ) ## fuzz the codec, SECONDS=60 for each target; TARGETS="sse think" for some
+	$(BIN)/python -m fuzz --seconds $(SECONDS) $(TARGETS)
 
 bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode

@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of the codec: ``make fuzz`` (see README.md)."""

@@ -1,0 +1,33 @@
+"""The targets by name. Each file's first line is the invariant it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fuzz.check import Target
+from fuzz.targets import (
+    decode_lenient,
+    decode_strict,
+    document,
+    error_body,
+    json_text,
+    linear,
+    opening,
+    slow_json,
+    sse,
+    think,
+)
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "sse": sse.TARGET,
+    "opening": opening.TARGET,
+    "decode_strict": decode_strict.TARGET,
+    "decode_lenient": decode_lenient.TARGET,
+    "document": document.TARGET,
+    "think": think.TARGET,
+    "slow_json": slow_json.TARGET,
+    "error_body": error_body.TARGET,
+    "json_text": json_text.TARGET,
+    "linear": linear.TARGET,
+}
