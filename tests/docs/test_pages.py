@@ -19,6 +19,7 @@ ANSWER = (
     b'data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\n',
     b"data: [DONE]\n\n",
 )
+DOCUMENT = b'{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}'
 
 
 def snippets(page: pathlib.Path) -> list[str]:
@@ -45,7 +46,7 @@ def test_snippets_are_python(page: pathlib.Path) -> None:
 
 
 def test_the_snippets_of_embedding_run(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {"pieces": ANSWER}
+    names: dict[str, Any] = {"pieces": ANSWER, "document": DOCUMENT}
     for snippet in snippets(ROOT / "docs" / "embedding.md"):
         exec(snippet, names)
     assert capsys.readouterr().out.startswith("Hello")
