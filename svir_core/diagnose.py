@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from svir_core.check import as_bytes
 from svir_core.errors import ErrorKind, SvirError
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.limits import ANOMALY_EXCERPT_BYTES, Limits
@@ -148,9 +149,10 @@ def explain(
     """How ``data``, a whole recorded response body of ``api``, decodes: in strict mode, else in lenient mode, else
     with the fewest quirks; and what was wrong at which byte. ``think`` and ``limits`` are those of a decoder.
 
-    Never raises for what the recording holds: its failures are the explanation.
+    Never raises for what the recording holds: its failures are the explanation. ``ConfigError`` for an argument that
+    is none of these.
     """
-    trials = _Trials(bytes(data), api, think, limits or Limits())
+    trials = _Trials(as_bytes(data), api, think, limits or Limits())
     attempts = [trials.attempt(Mode.STRICT)]
     if attempts[0].completion is not None:
         return Explanation(attempts)

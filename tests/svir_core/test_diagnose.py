@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable
 from itertools import combinations
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -110,6 +110,12 @@ def test_options_of_the_decoder() -> None:
 @pytest.mark.parametrize("data", [stream(text("a")), bytearray(stream(text("a"))), memoryview(stream(text("a")))])
 def test_bytes_of_every_kind(data: bytes | bytearray | memoryview) -> None:
     assert explain(data).mode is Mode.STRICT
+
+
+@pytest.mark.parametrize("data", ["text", 5, None])
+def test_what_is_no_bytes(data: Any) -> None:
+    with pytest.raises(ConfigError):
+        explain(data)
 
 
 def test_no_server_text_is_shown_unless_asked_for() -> None:

@@ -8,16 +8,21 @@ from typing import assert_type
 import attrs
 
 from svir_client import AsyncClient, Compatibility, RateLimit, RawStream, Stream, TextStream, Transport
+from svir_core.diagnose import explain
 from svir_core.errors import ErrorKind, SvirError, TransportError
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.exchange import Exchange, ReadError, ReadStream, Retry
+from svir_core.explanation import Explanation
+from svir_core.history import HistoryFault, check_history
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
 from svir_core.limits import Limits
 from svir_core.message import Image, Message, Part, Reasoning, TextFile, ToolCall
+from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, Tool, ToolChoice
 from svir_core.response import Anomaly, Completion, FinishReason, Partial, Usage
 from svir_core.tap import Tap
 from svir_core.think import Think
+from svir_core.tool_id import with_portable_tool_ids
 from svir_core.wire import openai_chat
 from svir_core.wire.api import Mode, Model
 from svir_transport.h11 import H11Transport
@@ -104,6 +109,16 @@ def events(event: Event) -> str:
             return assert_type(completion, Completion).text
 
 
+def finding_out(data: bytes, request: Request) -> None:
+    explanation = explain(data, think="keep", limits=Limits())
+    assert_type(explanation, Explanation)
+    assert_type(explanation.outcome, Completion | SvirError)
+    assert_type(explanation.quirks, Quirk)
+    assert_type(explanation.findings[0].kind, ErrorKind | None)
+    assert_type(check_history(request.messages, openai_chat.API), tuple[HistoryFault, ...])
+    assert_type(with_portable_tool_ids(request.messages), tuple[Message, ...])
+
+
 def codec(data: bytes, request: Request) -> None:
     decoder = openai_chat.Decoder(mode="lenient", think="inside", limits=Limits())
     assert_type(decoder.push(data), Events)
@@ -115,6 +130,8 @@ def codec(data: bytes, request: Request) -> None:
     for event in decoder.push(data):
         assert_type(event, Event)
     assert_type(openai_chat.decode([data]), Iterator[Event])
+    assert_type(openai_chat.decode_document(data, mode="lenient", extra=True), Completion)
+    assert_type(openai_chat.DocumentDecoder(think="keep").push(data), Events)
     body = openai_chat.Encoder(context_tokens=32768).encode(request)
     assert_type(bytes(body), bytes)
     assert_type(body.length, int)
