@@ -74,9 +74,10 @@ async def require_a_call(client: AsyncClient, model: str) -> None:
     request = request.message(*example("Rome", 10), *example("London", 20))
     request = request.user("What is the weather in Paris in celsius?")
     answer = await client.complete(request)
+    request = request.assistant(answer)
     for call in answer.calls:
         print(f"  {call.name}({call.arguments})  complete: {call.complete}")
-        request = request.assistant(answer).tool_result(call.id, "21 degrees")
+        request = request.tool_result(call.id, "21 degrees")
     print(f"  finish: {answer.finish.value}")
     after = await client.complete(request.replace(tool_choice="auto"))
     print(f"  then: {after.text.strip()!r}")

@@ -52,7 +52,7 @@ def ask(exchange: Exchange, timeout: float = 300.0) -> Iterator[Event]:
 
 
 if __name__ == "__main__":
-    base_url, model, prompt = sys.argv[1:]
+    base_url, model, prompt = sys.argv[1:] if len(sys.argv) == 4 else sys.exit(__doc__)
     for event in ask(Exchange(openai_chat.API, Request(model).user(prompt), Endpoint.parse(base_url))):
         if isinstance(event, TextDelta):
             print(event.text, end="", flush=True)

@@ -131,7 +131,8 @@ async def _ended(work: Future[Any]) -> None:
     if work.done():
         await anyio.lowlevel.checkpoint()
     else:
-        await anyio.to_thread.run_sync(wait, (work,), abandon_on_cancel=True)
+        # A limiter of its own: tools that fill the shared one while they wait for this upload would never end.
+        await anyio.to_thread.run_sync(wait, (work,), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
 
 
 class FileStream:

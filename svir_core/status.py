@@ -55,6 +55,13 @@ _WORDS: Final[Mapping[type[SvirError], str]] = {
     UnsupportedError: "the server did not take the request",
 }
 
+_STATUS_WORDS: Final[Mapping[int, str]] = {
+    304: "the server says nothing has changed, though nothing was asked of that",
+    404: "nothing is there by that path or model: look at the base URL and the model's name",
+    405: "that path does not take such a request: look at the base URL",
+}
+"""Where the status says more than its kind."""
+
 
 def error_class(status: int, failure: Failure) -> type[SvirError]:
     """The class of the error for ``status``; ``failure`` counts only where the body decides."""
@@ -69,7 +76,7 @@ def error_class(status: int, failure: Failure) -> type[SvirError]:
 def status_error(status: int, failure: Failure, retry_after: float | None) -> SvirError:
     """The error of a response with ``status``, whose body said ``failure``."""
     kind = error_class(status, failure)
-    words = "redirects are not followed" if 300 <= status < 400 else _WORDS[kind]
+    words = "redirects are not followed" if 300 <= status < 400 and status != 304 else _STATUS_WORDS.get(status, _WORDS[kind])
     return kind(f"status {status}: {words}", status=status, retry_after=retry_after, server_message=failure.message)
 
 

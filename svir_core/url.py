@@ -31,6 +31,9 @@ _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TARGET = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
+REQUEST_PATHS: Final = ("/chat/completions", "/responses", "/messages")
+"""How a URL ends that was copied from an API's documentation in place of the base URL."""
+
 
 def _host(text: str, what: str) -> str:
     """The host in lower case and without brackets; an address in its canonical spelling."""
@@ -136,8 +139,14 @@ class Url:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def as_base(self) -> Url:
-        """The same URL without trailing slashes and a last ``/v1``, which every API's path brings itself."""
-        return attrs.evolve(self, path=self.path.rstrip("/").removesuffix("/v1").rstrip("/"))
+        """The same URL without trailing slashes and a last ``/v1``, which every API's path brings itself.
+
+        Raises ``ConfigError`` when it ends with the path of an API's requests: that is no base.
+        """
+        path = self.path.rstrip("/")
+        if path.endswith(REQUEST_PATHS):
+            raise ConfigError("the base URL ends with the path of an API's requests: give what stands before /v1")
+        return attrs.evolve(self, path=path.removesuffix("/v1").rstrip("/"))
 
     def below(self, path: str) -> Url:
         """The URL of ``path`` below this one."""

@@ -91,13 +91,13 @@ anyio.run(main)
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
-    """Each distribution's wheel, built with the tools of this environment."""
+    """Each distribution's wheel, built from its sdist with the tools of this environment."""
     out = tmp_path_factory.mktemp("wheels")
     built: dict[str, pathlib.Path] = {}
     for name, folder in FOLDERS.items():
         source = tmp_path_factory.mktemp("source") / pathlib.Path(folder).name
         shutil.copytree(ROOT / folder, source, ignore=shutil.ignore_patterns("__pycache__", "dist", "*.egg-info"))
-        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(source)]
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
         subprocess.run(command, check=True, timeout=100, capture_output=True)
         (built[name],) = out.glob(f"{name.replace('-', '_')}-*.whl")
     return built

@@ -413,3 +413,21 @@ async def test_a_stream_that_was_never_read_is_closed(body: Body, opened: Opened
             await stream.aclose()
         assert [block async for block in stream] == []
     assert opened.files == []
+
+
+@pytest.mark.anyio
+async def test_a_stream_needs_no_place_among_the_shared_worker_threads(tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    file.write_bytes(b"x" * 100)
+    request = Request("m").message(Message.user(TextFile.path(file)))
+    body = Encoder().encode(request, files.measure(request))
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    for number in range(int(limiter.total_tokens)):
+        limiter.acquire_on_behalf_of_nowait(number)
+    try:
+        with anyio.fail_after(20):
+            produced = b"".join([block async for block in files.stream(body, 9)])
+    finally:
+        for number in range(int(limiter.total_tokens)):
+            limiter.release_on_behalf_of(number)
+    assert len(produced) == body.length

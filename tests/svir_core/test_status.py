@@ -134,3 +134,8 @@ def test_a_date_is_taken_against_now(date: int, now: int) -> None:
 def test_any_value_is_none_or_within_the_bound(value: str, now: float) -> None:
     seconds = retry_after(value, now)
     assert seconds is None or (0 <= seconds <= 30 and math.isfinite(seconds))
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_wrong_path_says_where_to_look(status: int) -> None:
+    assert "look at the base URL" in str(status_error(status, Failure(), None))

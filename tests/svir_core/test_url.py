@@ -171,6 +171,17 @@ def test_a_query_only_where_it_is_allowed() -> None:
             Url.parse(text, what="the endpoint URL", query=True)
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/chat/completions/", "/api/v1/responses", "/v1/messages"])
+def test_the_path_of_requests_is_no_base(path: str) -> None:
+    with pytest.raises(ConfigError, match="give what stands before /v1"):
+        Url.parse(f"https://h{path}").as_base()
+
+
+@pytest.mark.parametrize("path", ["/chat", "/messages-api", "/completions"])
+def test_a_path_like_those_of_requests_is_a_base(path: str) -> None:
+    assert Url.parse(f"https://h{path}").as_base().path == path
+
+
 def test_a_url_is_a_value_that_shows_nothing() -> None:
     url = Url.parse("https://secret.example/path")
     assert url == Url.parse("HTTPS://SECRET.example:443/path")
