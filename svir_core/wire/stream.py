@@ -18,7 +18,7 @@ from svir_core.errors import (
     TruncatedStreamError,
     UnsupportedError,
 )
-from svir_core.event import Completed, Event, Events
+from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.opening import Judged, Opening, Shape
 from svir_core.response import AnomalyCode, Completion, Partial, Timing, Usage
@@ -197,7 +197,7 @@ class StreamDecoder(ABC):
                 self._read(self._framer.push(self._open(self._opening.finish())))
             self._read(self._framer.finish())
             if self._completion is None:
-                raise TruncatedStreamError("the input ended before the answer did", offset=self.bytes_seen)
+                self._input_ended()
         except SvirError as error:
             return self._fail(error)
         return Events(items)
@@ -279,7 +279,28 @@ class StreamDecoder(ABC):
         shown = judged.data[:200].decode("utf-8", "replace")
         raise UnsupportedError(NOT_A_STREAM[judged.shape], server_message=shown)
 
+    # --- delivery --------------------------------------------------------------------------------
+
+    def _text(self, text: str) -> None:
+        self._visible += 1
+        self._items.append(TextDelta(text))
+        self._transcript.text(text)
+
+    def _reasoned(self, source: str, text: str) -> None:
+        self._visible += 1
+        self._items.append(ReasoningDelta(source, text))
+        self._transcript.reasoning(source, text)
+
+    def _called(self, piece: ToolCallDelta) -> None:
+        self._call_pieces += 1
+        self._items.append(piece)
+        self._transcript.call(piece)
+
     # --- endings ---------------------------------------------------------------------------------
+
+    def _input_ended(self) -> None:
+        """The input ended before the answer did: raises, unless that is where an API's answers end."""
+        raise TruncatedStreamError("the input ended before the answer did", offset=self.bytes_seen)
 
     def _fail_with(self, failure: Failure, payload: bytes) -> None:
         """Raise the error for a failure that the server reported."""

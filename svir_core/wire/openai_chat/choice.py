@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from svir_core.errors import UnsupportedError
@@ -49,14 +49,23 @@ class Choices:
                 self.place = place
         return found
 
+    def each(self, choices: Any, *, finished: bool) -> Iterator[tuple[int, Json]]:
+        """Every choice and its index: all belong to the answer (``CHOICES_MERGED``)."""
+        if not choices or not is_array(choices):
+            self.pick(choices, finished=finished)
+            return
+        for place, choice in enumerate(choices):
+            if is_object(choice):
+                self.place = place
+                yield self._index(choice) or 0, choice
+            else:
+                self._forgive(AnomalyCode.WRONG_TYPE)
+
     def _is_answer(self, choice: Any, *, alone: bool) -> bool:
         if not is_object(choice):
             self._forgive(AnomalyCode.WRONG_TYPE)
             return False
-        index = choice.get("index")
-        if index is not None and type(index) is not int:
-            self._forgive(AnomalyCode.WRONG_TYPE)
-            index = None
+        index = self._index(choice)
         if self.index is None:
             self.index = index or 0
             if self.index and alone:  # it stands for index 0; among several it is on record already
@@ -66,3 +75,10 @@ class Choices:
         if alone:
             self._forgive(AnomalyCode.OTHER_CHOICE)
         return False
+
+    def _index(self, choice: Json) -> int | None:
+        index = choice.get("index")
+        if index is None or type(index) is int:
+            return index
+        self._forgive(AnomalyCode.WRONG_TYPE)
+        return None

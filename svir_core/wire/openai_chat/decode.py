@@ -1,27 +1,26 @@
-"""Decode a Chat Completions stream: 10-chat-completions sections 1 to 9, 11-quirks sections A and B.
+"""Decode a Chat Completions stream: 10-chat-completions sections 1 to 9, 11-quirks sections A to C.
 
 Where a rule lives: framing in ``sse``, a body that is no stream in ``opening``, failures in
-``wire.failure``, what strict refuses and lenient forgives in ``wire.policy``, what may follow what
-and what a finish means in ``table``, payloads that are no JSON object in ``payload``, which choice is the
-answer in ``choice``, tool calls in ``calls``, usage in ``usage``, content filtering in ``azure``, whole documents in
-``document``, lone surrogates in ``surrogate``, ``<think>`` in ``think``. This file is the way of one chunk through
-them: it is judged whole, then delivered whole.
+``wire.failure``, what strict refuses and lenient forgives in ``wire.policy``, what may follow what and what a finish
+means in ``table`` and ``progress``, payloads that are no JSON object in ``payload``, which choice is the answer in
+``choice``, texts in ``speech``, tool calls in ``calls``, what is said twice in ``repetition``, usage in ``usage``, content
+filtering in ``azure``, whole documents in ``document``, lone surrogates in ``surrogate``, ``<think>`` in ``think``. This
+file is the way of one chunk through them: it is judged whole, then delivered whole.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import orjson
 
-from svir_core.errors import UnsupportedError
-from svir_core.event import Event, ReasoningDelta, TextDelta, ToolCallDelta
+from svir_core.event import Event, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk, checked
 from svir_core.response import AnomalyCode, Completion, Usage
-from svir_core.slow_json import read_exact, read_numbers, without_lone_surrogates
+from svir_core.slow_json import read_exact, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import sniff
@@ -29,26 +28,22 @@ from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.openai_chat import azure, extra, usage
 from svir_core.wire.openai_chat.calls import Calls, says_something
 from svir_core.wire.openai_chat.choice import Choices
-from svir_core.wire.openai_chat.document import as_chunk, as_delta, holds_message, is_document
+from svir_core.wire.openai_chat.document import as_chunk, holds_message, instead_of_delta, is_document
 from svir_core.wire.openai_chat.payload import second_look
+from svir_core.wire.openai_chat.progress import Progress
+from svir_core.wire.openai_chat.repetition import CallRepetition
+from svir_core.wire.openai_chat.speech import SPOKEN, Said, Speech
 from svir_core.wire.openai_chat.surrogate import Mender
-from svir_core.wire.openai_chat.table import (
-    CHOICE_KEYS,
-    CHUNK_KEYS,
-    DELTA_KEYS,
-    DONE,
-    EVENT_TYPES,
-    FILTERED,
-    FINISHES,
-    PLAIN,
-    Move,
-    State,
-    finish_of,
-    step,
-)
+from svir_core.wire.openai_chat.table import CHOICE_KEYS, CHUNK_KEYS, DONE, EVENT_TYPES, PLAIN, Move, step
 from svir_core.wire.stream import StreamDecoder
 
+Reading = tuple[Said, list[ToolCallDelta]]
+"""What a delta brings: texts, and pieces of calls."""
+
 NO_KEYS: Final[frozenset[str]] = frozenset()
+
+REPETITIONS: Final = Quirk.TOOL_NAME_REPEATED | Quirk.TOOL_ARGUMENTS_RESENT | Quirk.CONTENT_CUMULATIVE
+"""The quirks of servers that say things twice."""
 
 
 class Decoder(StreamDecoder):
@@ -66,21 +61,25 @@ class Decoder(StreamDecoder):
     """
 
     __slots__ = (
-        "_answer",
-        "_blocked",
+        "_adds_usage",
         "_calls",
         "_choices",
         "_extra",
+        "_has_lane",
         "_id",
         "_index",
         "_mender",
+        "_merges",
         "_model",
         "_plain_keys",
+        "_progress",
         "_raw",
+        "_repeats",
+        "_repetition",
+        "_reread",
+        "_speech",
         "_splitter",
-        "_state",
         "_usage",
-        "_word",
     )
 
     def __init__(
@@ -94,15 +93,16 @@ class Decoder(StreamDecoder):
         quirks: Quirk = NONE,
     ) -> None:
         limits = limits or Limits()
-        checked(quirks)
         super().__init__(mode=mode, limits=limits, clock=clock, types=EVENT_TYPES, terminator=DONE)
         markers = resolve(think)
         self._splitter = None if markers is None else ThinkSplitter(markers)
-        self._calls = Calls(limits.tool_calls, self._exact_call)
-        self._state = State.START
-        self._answer = State.START  # what the answer was when it finished
-        self._word = ""  # the server's finish reason
-        self._blocked = False  # whether a content filter's annotation blocked it
+        self._progress = Progress(checked(quirks))
+        self._calls = Calls(limits.tool_calls, self._exact_call, quirks)
+        self._speech = Speech(self._forgive, self._again, quirks)
+        self._repetition = CallRepetition(quirks)
+        self._repeats = bool(quirks & REPETITIONS)
+        self._merges = Quirk.CHOICES_MERGED in quirks
+        self._adds_usage = Quirk.USAGE_INCREMENTS in quirks
         self._choices = Choices(self._forgive, None if self._policy.lenient else 0)
         self._id: str | None = None
         self._model: str | None = None
@@ -110,6 +110,8 @@ class Decoder(StreamDecoder):
         self._extra: Json | None = {} if extra else None
         self._mender = Mender()
         self._raw: Json | None = None  # the chunk at hand, lone surrogates still in it
+        self._reread: tuple[bytes, Any, Json] = b"", None, {}  # a payload, a slower reader, and what it read
+        self._has_lane = not (extra or self._repeats or self._merges)
         self._plain_keys = NO_KEYS  # the delta keys that need no move; none before the first chunk
         self._index: int | None = None  # of the answer's choice, as the first chunk had it
 
@@ -168,6 +170,7 @@ class Decoder(StreamDecoder):
         if key == "tool_calls":
             if type(value) is not list:
                 return False
+            self._choices.place = 0
             for piece in self._pieces(value):
                 self._called(piece)
         elif type(value) is not str:
@@ -207,20 +210,22 @@ class Decoder(StreamDecoder):
         """Read one chunk: nothing of it is delivered before all of it is judged."""
         self._sniff(chunk)
         choices = chunk.get("choices")
-        finished = self._state is State.FINISHED
+        finished = self._progress.finished
         if not choices and not finished and azure.is_prompt_report(chunk):
             self._keep_extra(chunk, None)
             return
         self._id = self._constant(self._id, chunk.get("id"), AnomalyCode.ID_CHANGED)
         self._model = self._constant(self._model, chunk.get("model"), AnomalyCode.MODEL_CHANGED)
-        reported = self._reported(chunk)
-        choice = self._choices.pick(choices, finished=finished)
+        reported = usage.after(self._usage, chunk, self._forgive, add=self._adds_usage)
+        choice = None if self._merges else self._choices.pick(choices, finished=finished)
         if choice is not None:
-            self._choice(choice)
+            self._deliver(*self._choice(choice))
+        elif self._merges:
+            self._merge(chunk, finished=finished)
         self._usage = reported
         self._keep_extra(chunk, choice)
         self._index = self._choices.index
-        self._plain_keys = PLAIN[self._state] if self._extra is None and not self._mender.halves else NO_KEYS
+        self._plain_keys = PLAIN[self._progress.at] if self._has_lane and not self._mender.halves else NO_KEYS
 
     def _constant(self, known: str | None, value: Any, changed: AnomalyCode) -> str | None:
         if value is None or value == "" or value == known:
@@ -233,123 +238,75 @@ class Decoder(StreamDecoder):
             self._forgive(changed)
         return known
 
-    def _reported(self, chunk: Json) -> Usage | None:
-        """The usage known after ``chunk``."""
-        known = self._usage
-        for report in usage.reports(chunk):
-            figures = usage.read(report)
-            if figures is None:
-                self._forgive(AnomalyCode.USAGE_INCOMPLETE)
-                continue
-            if known is not None and figures != known:
-                self._forgive(AnomalyCode.USAGE_REPEATED)
-            known = figures
-        return known
-
     def _keep_extra(self, chunk: Json, choice: Json | None) -> None:
         if self._extra is not None:
             extra.keep(self._extra, chunk, CHUNK_KEYS)
             extra.keep(self._extra, choice or {}, CHOICE_KEYS)
 
-    def _choice(self, choice: Json) -> None:
+    def _merge(self, chunk: Json, *, finished: bool) -> None:
+        """Read all choices of ``chunk`` as parts of one answer, one after the other."""
+        readings: list[Reading] = []
+        for index, choice in self._choices.each(chunk.get("choices"), finished=finished):
+            self._progress.turn_to(index)
+            self._calls.turn_to(index)
+            readings.append(self._choice(choice))
+            self._keep_extra({}, choice)
+        for said, pieces in readings:
+            self._deliver(said, pieces)
+
+    def _choice(self, choice: Json) -> Reading:
         delta = choice.get("delta")
         if not is_object(delta):
             if azure.is_annotation(choice):
                 self._annotation(choice)
-                return
-            delta = self._absent_delta(choice, delta)
-        self._delta(delta, choice.get("finish_reason"))
-
-    def _absent_delta(self, choice: Json, delta: Any) -> Json:
-        if holds_message(choice):
-            self._forgive(AnomalyCode.WHOLE_DOCUMENT)
-            return as_delta(choice["message"])
-        if delta is not None and delta != "":
-            self._forgive(AnomalyCode.WRONG_TYPE)
-        return {}
+                return [], []
+            delta = instead_of_delta(choice, self._forgive)
+        return self._delta(delta, choice.get("finish_reason"))
 
     def _annotation(self, choice: Json) -> None:
         """The asynchronous content filter speaks (10 section 8)."""
         word = choice.get("finish_reason")
         if word:
-            if word != FILTERED:
-                raise UnsupportedError("a content filter's annotation has a finish reason that is not its own")
-            self._end(FILTERED, Move.FILTER_FINISH, self._state)
+            self._progress.filtered(word)
         if azure.blocks(choice.get("content_filter_results")):
-            self._blocked = True
-
-    def _end(self, word: str, move: Move, state: State) -> None:
-        self._state = step(state, move)
-        self._word = word
-        if state is not State.FINISHED:
-            self._answer = state
+            self._progress.blocked = True
 
     # --- a delta: judged, then delivered ---------------------------------------------------------
 
-    def _delta(self, delta: Json, word: Any) -> None:
-        said = self._strings(delta)
+    def _delta(self, delta: Json, word: Any) -> Reading:
+        """Judge a delta, and the finish reason beside it: what there is to deliver."""
+        said = self._speech.read(delta)
         calls = delta.get("tool_calls")
         pieces = self._pieces(calls) if calls else []
-        state = self._state
-        if said.get("reasoning_content") or said.get("reasoning"):
-            state = step(state, Move.REASONING)
-        if said.get("content"):
-            state = step(state, Move.CONTENT)
-        if said.get("refusal"):
-            state = step(state, Move.REFUSED)
-        if pieces:
-            state = step(state, Move.CALL)
-        if word:
-            self._finish_reason(word, state)
-        else:
-            self._state = state
-        if said.get("reasoning") == said.get("reasoning_content"):
-            said.pop("reasoning", None)
+        spoken, called = said, pieces
         if self._raw is not None or self._mender.halves:
             said, pieces = self._mender.mend(said, pieces, delta if self._raw is None else self._delta_in(self._raw))
-        self._deliver(said, pieces)
+        if self._repeats:
+            spoken = said = self._speech.new(said)
+            called = pieces = self._repetition.new(pieces)
+        state = self._progress.at
+        for key, _ in spoken:
+            state = step(state, SPOKEN.get(key, Move.REASONING))
+        if called:
+            state = step(state, Move.CALL)
+        if word:
+            self._progress.finish(word, state)
+        else:
+            self._progress.reach(state)
+        return said, pieces
 
-    def _deliver(self, said: dict[str, str], pieces: list[ToolCallDelta]) -> None:
-        if first := said.get("reasoning_content"):
-            self._reasoned("reasoning_content", first)
-        if second := said.get("reasoning"):
-            self._reasoned("reasoning", second)
-        if content := said.get("content"):
-            self._said(content)
-        if refusal := said.get("refusal"):
-            self._text(refusal)
-        for piece in pieces:
-            self._called(piece)
+    def _again(self, read: Callable[[str], Any]) -> Json:
+        """The delta at hand in another reading, by ``read``: once for a payload, however often it is asked for."""
+        payload, reader, chunk = self._reread
+        if payload is not self._payload or reader is not read:
+            chunk = read(without_lone_surrogates(self._payload.decode("utf-8", "replace")))
+            self._reread = self._payload, read, chunk
+        return self._delta_in(chunk)
 
-    def _strings(self, delta: Json) -> dict[str, str]:
-        """The strings of ``delta`` that are not empty, by key."""
-        found: dict[str, str] = {}
-        for key, value in delta.items():
-            if value is None:
-                continue
-            if key not in DELTA_KEYS:
-                self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY)
-            elif type(value) is str:
-                found[key] = value
-            elif key == "content" and type(value) in (int, float):
-                self._forgive(AnomalyCode.NUMBER_AS_CONTENT)
-                found[key] = self._number()
-            elif key != "tool_calls":
-                self._forgive(AnomalyCode.WRONG_TYPE)
-        return found
-
-    def _number(self) -> str:
-        """The number that is the content, as it was spelled."""
-        return str(self._delta_in(read_numbers(self._clean()))["content"])
-
-    def _exact_call(self, place: int) -> Json:
+    def _exact_call(self, number: int) -> Json:
         """An entry of the calls at hand, its numbers exact."""
-        call: Json = self._delta_in(read_exact(self._clean()))["tool_calls"][place]
+        call: Json = self._again(read_exact)["tool_calls"][number]
         return call
-
-    def _clean(self) -> str:
-        """The payload at hand, as JSON text that the fast reader takes."""
-        return without_lone_surrogates(self._payload.decode("utf-8", "replace"))
 
     def _delta_in(self, chunk: Json) -> Json:
         """The delta at hand, in another reading of its chunk."""
@@ -362,15 +319,20 @@ class Decoder(StreamDecoder):
             self._forgive(AnomalyCode.WRONG_TYPE)
             return []
         resolve_piece = self._calls.resolve
-        return [piece for place, call in enumerate(calls) if says_something(piece := resolve_piece(call, place))]
-
-    def _finish_reason(self, word: Any, state: State) -> None:
-        if not isinstance(word, str) or word not in FINISHES:
-            shown = word if isinstance(word, str) else None
-            raise UnsupportedError("the finish reason is none that svir knows", server_message=shown)
-        self._end(word, Move.FINISH, state)
+        return [piece for number, call in enumerate(calls) if says_something(piece := resolve_piece(call, number))]
 
     # --- delivery --------------------------------------------------------------------------------
+
+    def _deliver(self, said: Said, pieces: list[ToolCallDelta]) -> None:
+        for key, text in said:
+            if key == "content":
+                self._said(text)
+            elif key == "refusal":
+                self._text(text)
+            else:
+                self._reasoned(key, text)
+        for piece in pieces:
+            self._called(piece)
 
     def _said(self, content: str) -> None:
         """Content: text, and reasoning between markers."""
@@ -387,55 +349,40 @@ class Decoder(StreamDecoder):
             else:
                 self._text(text)
 
-    def _text(self, text: str) -> None:
-        self._visible += 1
-        self._items.append(TextDelta(text))
-        self._transcript.text(text)
-
-    def _reasoned(self, source: str, text: str) -> None:
-        self._visible += 1
-        self._items.append(ReasoningDelta(source, text))
-        self._transcript.reasoning(source, text)
-
-    def _called(self, piece: ToolCallDelta) -> None:
-        self._call_pieces += 1
-        self._items.append(piece)
-        self._transcript.call(piece)
-
     # --- the end ---------------------------------------------------------------------------------
 
-    def _finish_answer(self) -> None:
-        """``[DONE]``: the answer is whole, or it never finished."""
-        self._state = step(self._state, Move.DONE)
-        finish = finish_of(FILTERED if self._blocked else self._word, self._answer)
+    def _finish_answer(self, move: Move = Move.DONE) -> None:
+        """``[DONE]``, or the end of the input: the answer is whole, or it never finished."""
+        finish = self._progress.done(move)
         self._calls.check(self._transcript.calls)
         self._release()
         self._complete(
             Completion(
                 finish,
-                self._transcript.parts(self._calls.maker(finish)),
+                self._transcript.parts(self._calls.maker(finish)) + self._speech.opaque(),
                 self._usage,
                 self._timing(),
                 self._model,
                 self._id,
                 tuple(self._policy.anomalies),
                 self._policy.count,
-                self._word,
+                self._progress.word or None,
                 self._extra or {},
             )
         )
 
+    def _input_ended(self) -> None:
+        if not self._progress.may(Move.END):
+            super()._input_ended()
+        self._finish_answer(Move.END)
+
     def _release(self) -> None:
         """What was held back is no marker and no half of a character any more: deliver it."""
-        for place, _half in self._mender.halves.items():
+        for place in self._mender.halves:
             if isinstance(place, int):
                 self._called(ToolCallDelta(place, None, None, "\ufffd"))
-            elif place == "content":
-                self._said("\ufffd")
-            elif place == "refusal":
-                self._text("\ufffd")
             else:
-                self._reasoned(place, "\ufffd")
+                self._deliver([(place, "\ufffd")], [])
         if self._splitter is not None:
             self._split(self._splitter.finish())
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from svir_core.response import AnomalyCode
 from svir_core.wire.json_value import Json, is_array, is_object
 
 
@@ -20,6 +22,16 @@ def holds_message(choice: Any) -> bool:
         return False
     fields = choice
     return is_object(fields.get("message")) and fields.get("delta") is None
+
+
+def instead_of_delta(choice: Json, forgive: Callable[[AnomalyCode], None]) -> Json:
+    """What a choice without a delta says: its ``message``, or nothing."""
+    if holds_message(choice):
+        forgive(AnomalyCode.WHOLE_DOCUMENT)
+        return as_delta(choice["message"])
+    if choice.get("delta") is not None and choice["delta"] != "":
+        forgive(AnomalyCode.WRONG_TYPE)
+    return {}
 
 
 def as_chunk(document: Json) -> Json:

@@ -4,6 +4,7 @@ deltas is joined, any other half becomes U+FFFD."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from svir_core.event import ToolCallDelta
 from svir_core.slow_json import join_surrogates
@@ -24,18 +25,19 @@ class Mender:
         self.halves: dict[str | int, str] = {}
 
     def mend(
-        self, said: dict[str, str], pieces: list[ToolCallDelta], raw: Json
-    ) -> tuple[dict[str, str], list[ToolCallDelta]]:
-        """What a delta says, its strings and its pieces of calls, with the text taken from ``raw``, where lone
+        self, said: list[tuple[str, str]], pieces: list[ToolCallDelta], raw: Json
+    ) -> tuple[list[tuple[str, str]], list[ToolCallDelta]]:
+        """What a delta says, its texts by key and its pieces of calls, with the text taken from ``raw``, where lone
         surrogates still stand, and mended."""
-        mended = {key: self._join(key, _string(raw, key) or text) for key, text in said.items()}
-        arguments = _arguments(raw["tool_calls"] if pieces else [])
-        return mended, [piece for piece in (self._piece(piece, arguments) for piece in pieces) if says_something(piece)]
+        texts = [(key, self._join(key, _string(raw, key) or text)) for key, text in said]
+        arguments = _arguments(raw.get("tool_calls") or [])
+        mended = [self._piece(piece, arguments) for piece in pieces]
+        return [(key, text) for key, text in texts if text], [piece for piece in mended if says_something(piece)]
 
-    def _piece(self, piece: ToolCallDelta, arguments: Iterator[str]) -> ToolCallDelta:
+    def _piece(self, piece: ToolCallDelta, arguments: Iterator[str | None]) -> ToolCallDelta:
         if piece.arguments is None:
             return piece
-        text = self._join(piece.index, next(arguments))
+        text = self._join(piece.index, next(arguments) or piece.arguments)
         return ToolCallDelta(piece.index, piece.id, piece.name, text or None)
 
     def _join(self, place: str | int, text: str) -> str:
@@ -53,9 +55,10 @@ def _string(fields: Json, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _arguments(calls: list[Json]) -> Iterator[str]:
-    """The arguments of calls that were read already, those that are not empty: of each piece that has some."""
+def _arguments(calls: Any) -> Iterator[str | None]:
+    """The arguments of calls that were read already: of each piece that has some, ``None`` for those that are no
+    string."""
     for call in calls:
-        text = _string(call.get("function") or {}, "arguments")
-        if text:
-            yield text
+        arguments = (call.get("function") or {}).get("arguments")
+        if arguments is not None and arguments != "":
+            yield arguments if isinstance(arguments, str) else None

@@ -17,6 +17,7 @@ from enum import Enum, auto
 from typing import Final
 
 from svir_core.errors import ProtocolError, SvirError, TruncatedStreamError, UnsupportedError
+from svir_core.quirk import Quirk
 from svir_core.response import FinishReason
 
 EVENT_TYPES: Final = frozenset({"message", "error"})
@@ -59,11 +60,14 @@ class Move(Enum):
     FILTER_FINISH = auto()
     """The ``content_filter`` finish of an Azure annotation."""
     DONE = auto()
+    END = auto()
+    """The end of the input."""
 
 
 _MIXED: Final = (ProtocolError, "a refusal is mixed with content or calls")
 _LATE: Final = (UnsupportedError, "the answer goes on after its finish reason")
 _EARLY: Final = (TruncatedStreamError, "the stream ended before the finish reason")
+_CUT: Final = (TruncatedStreamError, "the input ended before the answer did")
 _ENDED: Final = (UnsupportedError, "the answer goes on after its end")
 
 Step = State | tuple[type[SvirError], str]
@@ -77,6 +81,7 @@ MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
         Move.FINISH: State.FINISHED,
         Move.FILTER_FINISH: State.FINISHED,
         Move.DONE: _EARLY,
+        Move.END: _CUT,
     },
     State.TEXT: {
         Move.CONTENT: State.TEXT,
@@ -86,6 +91,7 @@ MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
         Move.FINISH: State.FINISHED,
         Move.FILTER_FINISH: State.FINISHED,
         Move.DONE: _EARLY,
+        Move.END: _CUT,
     },
     State.CALLS: {
         Move.CONTENT: State.CALLS,
@@ -95,6 +101,7 @@ MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
         Move.FINISH: State.FINISHED,
         Move.FILTER_FINISH: State.FINISHED,
         Move.DONE: _EARLY,
+        Move.END: _CUT,
     },
     State.REFUSAL: {
         Move.CONTENT: _MIXED,
@@ -104,6 +111,7 @@ MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
         Move.FINISH: State.FINISHED,
         Move.FILTER_FINISH: State.FINISHED,
         Move.DONE: _EARLY,
+        Move.END: _CUT,
     },
     State.FINISHED: {
         Move.CONTENT: _LATE,
@@ -113,9 +121,28 @@ MOVES: Final[Mapping[State, Mapping[Move, Step]]] = {
         Move.FINISH: _LATE,
         Move.FILTER_FINISH: State.FINISHED,
         Move.DONE: State.COMPLETE,
+        Move.END: _CUT,
     },
     State.COMPLETE: dict.fromkeys(Move, _ENDED),
 }
+
+
+REPAIRED: Final[Mapping[Quirk, Mapping[State, Mapping[Move, Step]]]] = {
+    Quirk.FINISH_OPTIONAL: {
+        state: {Move.DONE: State.COMPLETE} for state in (State.START, State.TEXT, State.CALLS, State.REFUSAL)
+    },
+    Quirk.DONE_OPTIONAL: {State.FINISHED: {Move.END: State.COMPLETE}},
+}
+"""What a quirk makes legal (11 section C)."""
+
+
+def moves_with(quirks: Quirk) -> Mapping[State, Mapping[Move, Step]]:
+    """``MOVES``, with what ``quirks`` make legal."""
+    moves = MOVES
+    for quirk, repaired in REPAIRED.items():
+        if quirk in quirks:
+            moves = {state: {**row, **repaired.get(state, {})} for state, row in moves.items()}
+    return moves
 
 
 PLAIN: Final[Mapping[State, frozenset[str]]] = {
@@ -134,9 +161,9 @@ PLAIN: Final[Mapping[State, frozenset[str]]] = {
 """The delta keys that change nothing about the state, so that a chunk of one of them needs no move."""
 
 
-def step(state: State, move: Move) -> State:
+def step(state: State, move: Move, moves: Mapping[State, Mapping[Move, Step]] = MOVES) -> State:
     """The state after ``move``; raises what the table says when the move is not legal."""
-    after = MOVES[state][move]
+    after = moves[state][move]
     if isinstance(after, State):
         return after
     error, detail = after
@@ -167,12 +194,20 @@ FINISHES: Final[Mapping[str, Mapping[State, FinishReason]]] = {
 }
 """The server's word, and what the answer was when it finished: the finish. Not here: ``ProtocolError``."""
 
+OTHERWISE: Final[Mapping[State, FinishReason]] = {
+    State.START: FinishReason.OTHER,
+    State.TEXT: FinishReason.OTHER,
+    State.CALLS: FinishReason.OTHER,
+    State.REFUSAL: FinishReason.REFUSAL,  # its words are no answer, whatever ended them
+}
+"""The finish for another word, or for none: only quirks let them come so far."""
+
 FILTERED: Final = "content_filter"
 
 
 def finish_of(word: str, answer: State) -> FinishReason:
     """The finish of an answer. ``ProtocolError`` when the word and the answer do not fit (10 section 3)."""
-    finish = FINISHES[word].get(answer)
+    finish = FINISHES.get(word, OTHERWISE).get(answer)
     if finish is None:
         raise ProtocolError(f"the finish reason {word!r} does not fit what was answered")
     return finish

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from svir_core.response import Usage
+import attrs
+
+from svir_core.response import AnomalyCode, Usage
 from svir_core.wire.json_value import Json, is_array, is_object
 
 
@@ -22,6 +25,31 @@ def reports(chunk: Json) -> list[Any]:
         found.append(groq.get("usage"))
     found.append(chunk.get("usage"))
     return [report for report in found if report is not None and report != ""]
+
+
+def after(
+    known: Usage | None, chunk: Json, forgive: Callable[[AnomalyCode], None], *, add: bool = False
+) -> Usage | None:
+    """The usage known after ``chunk``, where ``known`` was before. With ``add`` what each chunk reports is an increment
+    (``USAGE_INCREMENTS``)."""
+    before, known = (known, None) if add else (None, known)
+    for report in reports(chunk):
+        figures = read(report)
+        if figures is None:
+            forgive(AnomalyCode.USAGE_INCOMPLETE)
+            continue
+        if known is not None and figures != known:
+            forgive(AnomalyCode.USAGE_REPEATED)
+        known = figures
+    return _sum(before, known)
+
+
+def _sum(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Both together; what only one of them reports is that one's."""
+    if first is None or second is None:
+        return first or second
+    pairs = zip(attrs.astuple(first), attrs.astuple(second), strict=True)
+    return Usage(*((one or 0) + (other or 0) if one is not None or other is not None else None for one, other in pairs))
 
 
 def read(report: Any) -> Usage | None:

@@ -135,8 +135,8 @@ def test_halves_that_wait_at_the_end_are_replaced() -> None:
     seen = refused(body, "protocol", "lone_surrogate")
     assert seen.events[:-1] == (
         ToolCallDelta(0, "i", "f", '{"'),
-        TextDelta("<\ufffd"),
         ReasoningDelta("reasoning", "\ufffd"),
+        TextDelta("<\ufffd"),
         ToolCallDelta(0, None, None, "\ufffd"),
     )
     assert seen.answer.calls[0].arguments == '{"\ufffd'

@@ -1,0 +1,143 @@
+"""What a delta says in words: its texts by key, in the order they are read (10 sections 2 and 5, 11 section C).
+
+Reasoning comes first, then content, then a refusal. Three quirks change what counts as text, and nothing
+else does: ``CONTENT_PARTS`` takes content as a list, ``REASONING_DETAILS`` keeps ``reasoning_details`` and shows
+their text where a delta has no other reasoning, ``CONTENT_CUMULATIVE`` takes what is new from each text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from svir_core.message import Opaque
+from svir_core.quirk import Quirk
+from svir_core.response import AnomalyCode
+from svir_core.slow_json import read_exact, read_numbers
+from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.openai_chat.reasoning_details import DETAILS, Details, are_objects
+from svir_core.wire.openai_chat.repetition import GrowingTexts
+from svir_core.wire.openai_chat.table import DELTA_KEYS, Move
+
+Said = list[tuple[str, str]]
+"""Texts that are not empty, each with the key it came under."""
+
+ORDER: Final = ("reasoning_content", "reasoning", "content", "refusal")
+
+THINKING: Final = "thinking"
+"""The source of reasoning that came as a part of the content; it is never sent back."""
+
+SPOKEN: Final = {"content": Move.CONTENT, "refusal": Move.REFUSED}
+"""The moves of texts; what stands under any other key is reasoning."""
+
+
+class Speech:
+    """Reads the texts of deltas.
+
+    Args:
+        forgive: called with what is wrong; raises in strict mode.
+        again: the delta at hand, as a slow reader of JSON text reads it.
+        quirks: the repairs that are on.
+    """
+
+    __slots__ = ("_again", "_details", "_forgive", "_growing", "_keys", "_parts")
+
+    def __init__(
+        self,
+        forgive: Callable[[AnomalyCode], None],
+        again: Callable[[Callable[[str], Any]], Json],
+        quirks: Quirk,
+    ) -> None:
+        self._forgive = forgive
+        self._again = again
+        self._growing = GrowingTexts() if Quirk.CONTENT_CUMULATIVE in quirks else None
+        self._details = Details(self._growing) if Quirk.REASONING_DETAILS in quirks else None
+        self._parts = Quirk.CONTENT_PARTS in quirks
+        self._keys = DELTA_KEYS if self._details is None else DELTA_KEYS | {DETAILS}
+
+    def read(self, delta: Json) -> Said:
+        """The texts of ``delta``. The same reasoning under two keys is one, under ``reasoning_content``."""
+        found: dict[str, Said] = {}
+        for key, value in delta.items():
+            if value is None:
+                continue
+            if key not in self._keys:
+                self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY)
+            elif type(value) is str and key in ORDER:
+                if value:
+                    found[key] = [(key, value)]
+            elif key == "content":
+                found[key] = self._unusual_content(value)
+            elif key == DETAILS:
+                found[key] = self._read_details(value)
+            elif type(value) is not str and key != "tool_calls":
+                self._forgive(AnomalyCode.WRONG_TYPE)
+        return self._in_order(found) if found else []
+
+    def _in_order(self, found: dict[str, Said]) -> Said:
+        said: Said = []
+        first = found.get("reasoning_content")
+        second = found.get("reasoning")
+        if first:
+            said += first
+        if second and (not first or first[0][1] != second[0][1]):
+            said += second
+        if not said and DETAILS in found:
+            said += found[DETAILS]
+        for key in ("content", "refusal"):
+            said += found.get(key, ())
+        return said
+
+    def _unusual_content(self, value: Any) -> Said:
+        if type(value) in (int, float):
+            self._forgive(AnomalyCode.NUMBER_AS_CONTENT)
+            return [("content", str(self._again(read_numbers)["content"]))]
+        if self._parts and is_array(value):
+            return [text for part in value for text in self._part(part)]
+        self._forgive(AnomalyCode.WRONG_TYPE)
+        return []
+
+    def _part(self, part: Any) -> Said:
+        """One part of content: ``text``, or ``thinking`` with a text or parts of its own. Other types are like
+        unknown keys: they belong to no text."""
+        kind = part.get("type") if is_object(part) else None
+        if kind == "text":
+            texts = [part.get("text")]
+        elif kind == THINKING:
+            inner = part.get(THINKING)
+            texts = [each.get("text") if is_object(each) else each for each in inner] if is_array(inner) else [inner]
+        else:
+            self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY if isinstance(kind, str) else AnomalyCode.WRONG_TYPE)
+            return []
+        if not all(text is None or isinstance(text, str) for text in texts):
+            self._forgive(AnomalyCode.WRONG_TYPE)
+            return []
+        return [(THINKING if kind == THINKING else "content", text) for text in texts if text]
+
+    def _read_details(self, value: Any) -> Said:
+        if value == "":
+            return []
+        if self._details is None or not is_array(value) or not are_objects(value):
+            self._forgive(AnomalyCode.WRONG_TYPE)
+            return []
+        text = "".join([self._details.add(entry) for entry in self._again(read_exact)[DETAILS]])
+        return [(DETAILS, text)] if text else []
+
+    @property
+    def grows(self) -> bool:
+        """Whether each text repeats what was said before."""
+        return self._growing is not None
+
+    def new(self, said: Said) -> Said:
+        """What of ``said`` was not said before. Raises ``ProtocolError`` when it does not repeat that."""
+        if self._growing is None:
+            return said
+        whole: dict[str, str] = {}
+        for key, text in said:
+            whole[key] = whole.get(key, "") + text
+        fresh = [(key, text if key == DETAILS else self._growing.new(key, text)) for key, text in whole.items()]
+        return [(key, text) for key, text in fresh if text]
+
+    def opaque(self) -> tuple[Opaque, ...]:
+        """Continuation data, as parts of the answer."""
+        return () if self._details is None else self._details.opaque()
