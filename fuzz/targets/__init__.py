@@ -8,6 +8,7 @@ from typing import Final
 from fuzz.check import Target
 from fuzz.targets import (
     decode_lenient,
+    decode_quirks,
     decode_strict,
     document,
     error_body,
@@ -24,6 +25,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "opening": opening.TARGET,
     "decode_strict": decode_strict.TARGET,
     "decode_lenient": decode_lenient.TARGET,
+    "decode_quirks": decode_quirks.TARGET,
     "document": document.TARGET,
     "think": think.TARGET,
     "slow_json": slow_json.TARGET,
