@@ -6,6 +6,7 @@ and ends with the process that started it: when that dies, the pipe ends.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -13,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 MODEL = "smollm2"
 START_SECONDS = 60.0
@@ -28,8 +30,7 @@ def weights() -> str:
 
 def serve() -> None:
     """Start the server, say where it listens, and wait for the end of standard input."""
-    import xllamacpp
-
+    xllamacpp: Any = importlib.import_module("xllamacpp")  # it has no types, and not every platform has it
     parameters = xllamacpp.CommonParams()
     parameters.model.path = weights()
     parameters.model_alias = {MODEL}

@@ -62,6 +62,8 @@ _STATUS_WORDS: Final[Mapping[int, str]] = {
 }
 """Where the status says more than its kind."""
 
+REDIRECT: Final = "redirects are not followed"
+
 
 def error_class(status: int, failure: Failure) -> type[SvirError]:
     """The class of the error for ``status``; ``failure`` counts only where the body decides."""
@@ -76,7 +78,7 @@ def error_class(status: int, failure: Failure) -> type[SvirError]:
 def status_error(status: int, failure: Failure, retry_after: float | None) -> SvirError:
     """The error of a response with ``status``, whose body said ``failure``."""
     kind = error_class(status, failure)
-    words = "redirects are not followed" if 300 <= status < 400 and status != 304 else _STATUS_WORDS.get(status, _WORDS[kind])
+    words = _STATUS_WORDS.get(status, REDIRECT if 300 <= status < 400 else _WORDS[kind])
     return kind(f"status {status}: {words}", status=status, retry_after=retry_after, server_message=failure.message)
 
 
