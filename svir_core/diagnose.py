@@ -3,7 +3,7 @@
 Three rules hold for all of it. A recording is only read: the same bytes give the same explanation. Nothing is
 guessed: a quirk is named as what would complete the stream, never used by itself. The search is bounded: every
 quirk alone, then every pair of which one member changes the failure, then one quirk more at a time, each time the
-one that gets furthest. That is at most 600 decodings, each up to its failure, and mostly below 20.
+one that gets furthest among those that change the failure. That is at most 600 decodings, each up to its failure.
 Source: 00 section 2, 11 sections B and C.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from svir_core.check import as_bytes
-from svir_core.errors import ErrorKind, SvirError
+from svir_core.errors import ErrorKind
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.limits import ANOMALY_EXCERPT_BYTES, Limits
 from svir_core.quirk import NONE, Quirk
-from svir_core.response import AnomalyCode, Completion
+from svir_core.response import AnomalyCode
 from svir_core.think import Think
 from svir_core.wire import openai_chat
 from svir_core.wire.api import Api, CodecOptions, Mode
@@ -60,6 +60,12 @@ class _Trials:
         error = self.attempt(Mode.LENIENT, quirks).error
         return (len(self.data) + 1, "") if error is None else (error.offset or 0, error.detail)
 
+    def reads(self, quirk: Quirk, without: Attempt, code: AnomalyCode) -> bool:
+        """Whether ``quirk`` makes an anomaly of ``without`` rarer, and gets at least as far."""
+        quirks = without.quirks | quirk
+        rarer = len(_places(self.attempt(Mode.LENIENT, quirks)).get(code, ())) < len(_places(without)[code])
+        return rarer and self.place(quirks)[0] >= self.place(without.quirks)[0]
+
     def excerpt(self, offset: int) -> bytes:
         """What stands at ``offset``, or before it when nothing does."""
         if offset >= len(self.data):
@@ -84,12 +90,11 @@ def _fewest(trials: _Trials) -> list[Quirk]:
 
 def _greedy(trials: _Trials, moving: list[Quirk]) -> Iterator[Quirk]:
     """One set of more than two quirks, if adding the one that gets furthest leads to one."""
-    chosen, further = NONE, moving
+    chosen, further, seen = NONE, moving, {trials.place(NONE)}
     while further and not trials.completes(chosen):
         chosen = max((chosen | quirk for quirk in further), key=trials.place)
-        here = trials.place(chosen)
-        places = {quirk: trials.place(chosen | quirk) for quirk in Quirk}
-        further = [quirk for quirk, place in places.items() if place != here and place[0] >= here[0]]
+        seen.add(trials.place(chosen))
+        further = [quirk for quirk in Quirk if trials.place(chosen | quirk) not in seen]  # a truncation may hide more
     if trials.completes(chosen):
         for quirk in Quirk:
             if trials.completes(chosen & ~quirk):
@@ -107,14 +112,21 @@ def _words(code: AnomalyCode) -> tuple[ErrorKind | None, str]:
     return error.kind, detail
 
 
-def _forgiven(trials: _Trials, outcome: Completion | SvirError) -> Iterator[Finding]:
-    """What lenient mode forgave, one finding for each code."""
-    offsets: dict[AnomalyCode, list[int]] = {}
-    for anomaly in outcome.anomalies:
-        offsets.setdefault(anomaly.code, []).append(anomaly.offset)
+def _forgiven(trials: _Trials, last: Attempt) -> Iterator[Finding]:
+    """What lenient mode forgave, one finding for each code, and the first quirk that reads what it skipped."""
+    offsets = _places(last)
     for code, places in offsets.items():
         kind, detail = _words(code)
-        yield Finding(detail, places[0], kind, True, code, len(places), excerpt=trials.excerpt(places[0]))
+        reads = next((quirk for quirk in Quirk if trials.reads(quirk, last, code)), NONE)
+        yield Finding(detail, places[0], kind, True, code, len(places), reads, trials.excerpt(places[0]))
+
+
+def _places(attempt: Attempt) -> dict[AnomalyCode, list[int]]:
+    """Where each anomaly was."""
+    offsets: dict[AnomalyCode, list[int]] = {}
+    for anomaly in attempt.outcome.anomalies:
+        offsets.setdefault(anomaly.code, []).append(anomaly.offset)
+    return offsets
 
 
 def _stopped(trials: _Trials, attempt: Attempt, quirk: Quirk = NONE, *, lenient: bool = False) -> Iterator[Finding]:
@@ -128,7 +140,7 @@ def _stopped(trials: _Trials, attempt: Attempt, quirk: Quirk = NONE, *, lenient:
 def _findings(trials: _Trials, strict: Attempt, last: Attempt) -> list[Finding]:
     """What was wrong: what ``last`` forgave, what each of its quirks repaired, what stopped it, and what stopped
     ``strict`` where that is none of these."""
-    found = [*_forgiven(trials, last.outcome)]
+    found = [*_forgiven(trials, last)]
     for quirk in last.quirks:
         found += _stopped(trials, trials.attempt(last.mode, last.quirks & ~quirk), quirk)
     found += _stopped(trials, last)

@@ -67,7 +67,7 @@ class Finding:
         code: the anomaly that lenient mode then records; ``None`` where there is nothing to record, as when the
             answer is a choice that strict mode does not take.
         count: how often it comes, of the 100 anomalies that are kept; ``offset`` is then the first.
-        quirks: the quirk that repairs it; none when lenient mode does, or nothing.
+        quirks: the quirk that repairs it, or that reads what lenient mode skips; none when nothing does.
         excerpt: the first 80 bytes from ``offset`` on (withheld in ``repr``), the last 80 when it is truncated.
     """
 
@@ -87,11 +87,12 @@ class Finding:
 
     def __str__(self) -> str:
         times = "" if self.count == 1 else f", {self.count} times"
-        recorded = "" if self.code is None else f" and records {self.code.value}"
+        quirks = " | ".join(names_of(self.quirks))
         if self.lenient:
-            repair = f"lenient reads past it{recorded}"
+            recorded = "" if self.code is None else f" and records {self.code.value}"
+            repair = f"lenient reads past it{recorded}" + (f", {quirks} would read it" if quirks else "")
         else:
-            repair = f"{' | '.join(names_of(self.quirks)) or 'nothing'} repairs it"
+            repair = f"{quirks or 'nothing'} repairs it"
         return f"byte {self.offset}{times}: {self.detail}; {repair}"
 
 

@@ -21,7 +21,7 @@ from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.response import AnomalyCode, Completion, FinishReason
 from svir_core.wire.api import Api, CodecOptions, Mode
-from tests.svir_core.wire.openai_chat.streams import DONE, chunk, finish, stream, text
+from tests.svir_core.wire.openai_chat.streams import DONE, call, calls, chunk, finish, stream, text
 
 RECORDED = sorted((pathlib.Path(__file__).parents[2] / "conformance" / "decoder" / "recorded").glob("*.sse"))
 QUIRKS = list(Quirk)
@@ -295,6 +295,57 @@ def test_every_pair_is_found() -> None:
     for first, second in combinations(QUIRKS, 2):
         api = scripted(Need(3, (second,)), Need(8, (first,)))
         assert explain(DATA, api=api).quirks == first | second
+
+
+# --- the quirks of Chat Completions -----------------------------------------------------------------
+
+ENDED = finish("tool_calls") + DONE
+NO_INDEX = {"function": {"name": "f", "arguments": "{}"}}
+USAGE = ({"prompt_tokens": 1, "completion_tokens": 1}, {"prompt_tokens": 0, "completion_tokens": 2})
+
+BROKEN = {
+    Quirk.TOOL_INDEX_MISSING: calls({"id": "a", **NO_INDEX}) + ENDED,
+    Quirk.TOOL_INDEX_REUSED: calls(call(id="a", name="f")) + calls(call(id="b", name="g")) + ENDED,
+    Quirk.TOOL_ID_DRIFTS: calls(call(id="a", name="f")) + calls(call(id="b", arguments="{}")) + ENDED,
+    Quirk.TOOL_ID_MISSING: calls(call(name="f")) + ENDED,
+    Quirk.TOOL_INDEX_GAPS: calls(call(1, id="a", name="f")) + ENDED,
+    Quirk.TOOL_ARGUMENTS_OBJECT: calls(call(id="a", name="f", arguments={"x": 1})) + ENDED,
+    Quirk.DONE_OPTIONAL: text("a") + finish(),
+    Quirk.FINISH_OPTIONAL: text("a") + DONE,
+    Quirk.FINISH_OPEN: stream(text("a"), end=finish("eos") + DONE),
+    Quirk.FINISH_EARLY: text("a") + finish() + stream(text("b")),
+    Quirk.TOOL_INDEX_MISSING | Quirk.DONE_OPTIONAL: calls({"id": "a", **NO_INDEX}) + finish("tool_calls"),
+    Quirk.TOOL_INDEX_MISSING | Quirk.TOOL_ID_MISSING | Quirk.DONE_OPTIONAL: calls(NO_INDEX) + finish("tool_calls"),
+}
+"""Streams that neither mode completes, and the quirks that each needs."""
+
+SKIPPED = {
+    Quirk.CONTENT_PARTS: stream(chunk({"content": [{"type": "text", "text": "a"}]})),
+    Quirk.REASONING_DETAILS: stream(chunk({"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]})),
+    Quirk.USAGE_INCREMENTS: chunk({"content": "a"}, usage=USAGE[0]) + chunk({}, "stop", usage=USAGE[1]) + DONE,
+}
+"""Streams that lenient mode completes without what the quirk reads."""
+
+
+@pytest.mark.parametrize("quirks", BROKEN)
+def test_the_quirks_that_a_broken_stream_needs(quirks: Quirk) -> None:
+    explanation = explain(BROKEN[quirks])
+    assert (explanation.quirks, explanation.mode) == (quirks, Mode.STRICT)
+    assert isinstance(explanation.outcome, Completion)
+    repairs = NONE
+    for finding in explanation.findings:
+        repairs |= finding.quirks
+    assert repairs == quirks
+
+
+@pytest.mark.parametrize("quirk", SKIPPED)
+def test_the_quirk_that_reads_what_lenient_skips(quirk: Quirk) -> None:
+    explanation = explain(SKIPPED[quirk])
+    (finding,) = explanation.findings
+    assert (explanation.mode, explanation.quirks) == (Mode.LENIENT, NONE)
+    assert (finding.lenient, finding.quirks) == (True, quirk)
+    assert str(finding).endswith(f", {quirk.name} would read it")
+    assert explain(SKIPPED[quirk] + b"more") == explanation
 
 
 # --- the types --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Completed, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.message import Reasoning, Text, ToolCall
+from svir_core.quirk import Quirk
 from svir_core.response import Completion, FinishReason, Usage
 from svir_core.wire.openai_chat import DocumentDecoder, decode_document
 from tests.svir_core.wire.openai_chat.streams import DONE, MODES, finish, text
@@ -234,3 +235,14 @@ def test_what_lenient_forgives_is_on_record() -> None:
     answer = outcome(data, "lenient")
     assert isinstance(answer, Completion)
     assert answer.text == "a\ufffd"
+
+
+TOOLS = Quirk.TOOL_ID_MISSING | Quirk.TOOL_ARGUMENTS_OBJECT
+
+
+def test_a_quirk_repairs_a_document_too() -> None:
+    assert both(message("a", "eos"), quirks=Quirk.FINISH_OPEN).raw_finish == "eos"
+    parts = [{"type": "text", "text": "a"}]
+    assert both(message(parts), quirks=Quirk.CONTENT_PARTS).text == "a"
+    called = both(message(None, tool_calls=[{"function": {"name": "f", "arguments": {}}}]), quirks=TOOLS).calls
+    assert [(call.name, call.arguments, call.synthetic_id) for call in called] == [("f", "{}", True)]
