@@ -13,7 +13,7 @@ KEYS: Final = (
     "arguments", "type", "code", "param", "msg", "status_code", "status_msg", "prompt_tokens", "completion_tokens",
     "total_tokens", "completion_tokens_details", "reasoning_tokens", "prompt_tokens_details", "cached_tokens",
     "content_filter_results", "content_filter_offsets", "filtered", "detected", "prompt_filter_results",
-    "custom_blocklists", "logprobs", "data", "\ud800", "",
+    "custom_blocklists", "reasoning_details", "text", "thinking", "signature", "logprobs", "data", "\ud800", "",
 )  # fmt: skip
 
 VALUES: Final[tuple[Any, ...]] = (
@@ -21,6 +21,8 @@ VALUES: Final[tuple[Any, ...]] = (
     "tool_calls", "content_filter", "error", "function", "c", "m", "a", "b", "<think>", "</think>", "<thi", "nk>",
     "\ud83e", "\udd14", "\ud83e\udd14", "\ufffd", "\n", "\x00", '{"x":1}', "context length", "context_length_exceeded",
     [], {}, [[]], [{}], {"content": "x"}, {"message": "no"}, {"filtered": True}, {"index": 0},
+    {"type": "text", "text": "x"}, [{"type": "thinking", "thinking": "x"}], [{"type": "text", "text": "x"}],
+    [{"type": "reasoning.text", "index": 0, "text": "x"}], {"x": 1.0}, "xx", "xxx", "eos",
     {"prompt_tokens": 1, "completion_tokens": 2}, {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}},
 )  # fmt: skip
 
