@@ -22,6 +22,7 @@ SECTIONS: Mapping[str, str] = {
     "decoder/09-overflow": "Section 9: context overflow in a stream",
     "decoder/11a-not-a-deviation": "Quirks, section A: not a deviation",
     "decoder/11b-forgiven": "Quirks, section B: lenient forgives, strict refuses",
+    "decoder/11c-quirks": "Quirks, section C: what a quirk repairs, and what is refused without it",
     "decoder/recorded": "Recorded streams of real servers",
     "encoder/01-fields": "Section 10: the fields of the request body",
     "encoder/02-messages": "Section 10: messages",

@@ -14,6 +14,7 @@ from conformance.fields import CaseError, Fields, Json, content, items, one_of, 
 from conformance.outcome import Actual, Expectation, expectation, visible
 from svir_core.event import Completed, Events
 from svir_core.limits import Limits
+from svir_core.quirk import NONE, Quirk, named
 from svir_core.wire import openai_chat
 from svir_core.wire.api import Decoder
 
@@ -28,10 +29,13 @@ class _Options:
 
     think: str = "split"
     limits: Limits = attrs.field(factory=Limits)
+    quirks: Quirk = NONE
 
 
 DECODERS: Mapping[str, Callable[[_Options, str], Decoder]] = {
-    "openai_chat": lambda options, mode: openai_chat.Decoder(mode=mode, think=options.think, limits=options.limits),
+    "openai_chat": lambda options, mode: openai_chat.Decoder(
+        mode=mode, think=options.think, limits=options.limits, quirks=options.quirks
+    ),
 }
 """The decoder of each wire API, made from the options and the mode."""
 
@@ -158,6 +162,7 @@ def _options(value: Json, where: str) -> _Options:
         return _Options(
             fields.optional("think", one_of("split", "keep"), "split"),
             fields.optional("limits", _limits, Limits()),
+            named(fields.optional("quirks", items(one_of(*Quirk.__members__)), ())),
         )
 
 
