@@ -51,6 +51,7 @@ from svir_core.message import (
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Toolbox, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
+from svir_core.server_profile import Profile, profile
 from svir_core.tap import Tap
 from svir_core.think import Think
 from svir_core.tool_id import portable_tool_id, with_portable_tool_ids
@@ -102,6 +103,8 @@ __all__ = (
     # how it is encoded and decoded
     "Mode",
     "Quirk",
+    "Profile",
+    "profile",
     "Think",
     "Limits",
     "CodecOptions",

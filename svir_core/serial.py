@@ -30,6 +30,7 @@ from svir_core import (
     quirk,
     request,
     response,
+    server_profile,
     think,
 )
 from svir_core.body import Measured
@@ -324,6 +325,15 @@ TABLE: Final = (
         context_tokens=_MAYBE_INTEGER,
         image_tokens=_MAYBE_INTEGER,
         quirks=Flags(quirk.Quirk),
+    ),
+    _record(
+        "profile",
+        server_profile.Profile,
+        name=STRING,
+        seen=STRING,
+        quirks=Flags(quirk.Quirk),
+        omit=Array(STRING, frozenset),
+        rename=STRINGS,
     ),
     Row(quirk.Quirk, "quirk", (_Field("value", Flags(quirk.Quirk), attrs.NOTHING, lambda quirks: quirks),)),
     _record("compat", api.Compat, omit=Array(STRING, frozenset), rename=STRINGS),

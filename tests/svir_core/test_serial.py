@@ -56,6 +56,7 @@ from svir_core.message import (
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
+from svir_core.server_profile import Profile
 from svir_core.think import Think
 from svir_core.wire.api import CodecOptions, Compat, Mode, Model
 
@@ -141,6 +142,7 @@ GOLDEN: dict[str, Any] = {
     "quirk": Quirk.FINISH_OPEN,
     "quirks": Quirk.CONTENT_PARTS | Quirk.TOOL_INDEX_GAPS,
     "no quirk": Quirk(0),
+    "profile": Profile("x", "nowhere", Quirk.FINISH_EARLY, frozenset({"stream_options"}), {"system": "developer"}),
     "compat": Compat(frozenset({"stream_options", "reasoning_effort"}), {"max_tokens": "max_completion_tokens"}),
     "model": Model("qwen", "Qwen 3"),
     "measured": Measured(12, 14),
