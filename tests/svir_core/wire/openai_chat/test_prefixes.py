@@ -22,7 +22,11 @@ import pytest
 
 from svir_core.errors import ErrorKind, SvirError
 from svir_core.event import ReasoningDelta, TextDelta
+from svir_core.opening import Opening
 from svir_core.response import Completion
+from svir_core.slow_json import Nesting
+from svir_core.sse import Framer
+from svir_core.wire.json_value import is_object
 from svir_core.wire.openai_chat.decode import Decoder
 from tests.svir_core.wire.openai_chat.streams import DONE, MODES, finish, text
 
@@ -30,22 +34,33 @@ RECORDED = sorted((pathlib.Path(__file__).parents[4] / "conformance" / "decoder"
 LARGE = 100_000
 EDGE = 2_000
 TERMINAL = b"data: [DONE]"
-SHARED: tuple[type, ...] = (type, Enum, types.FunctionType, types.BuiltinFunctionType, frozenset)
+ENDS = (b"}", b"]", b"\n")
+"""What an event, or all of its payload, may end with; a prefix that ends otherwise ends inside one."""
 Outcome = Completion | SvirError
 
 
 class _Pickler(pickle.Pickler):
-    """Keeps what is the same for every decoder by reference: restoring it is most of the time."""
+    """Keeps by reference what is the same in every copy: restoring is most of the time. Of a ``cut`` inside an event
+    that is all but the decoder's own state, its framing and its lists, since no event is read any more."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: io.BytesIO, *, cut: bool) -> None:
         super().__init__(file, protocol=5)
         self.shared: list[object] = []
+        self._cut = cut
 
-    def persistent_id(self, obj: object) -> int | None:
-        if isinstance(obj, SHARED):
-            self.shared.append(obj)
-            return len(self.shared) - 1
-        return None
+    def persistent_id(self, obj: Any) -> int | None:
+        if not self._shares(obj):
+            return None
+        self.shared.append(obj)
+        return len(self.shared) - 1
+
+    def _shares(self, obj: Any) -> bool:
+        if is_object(obj):
+            return any(isinstance(key, Enum) for key in obj)
+        if isinstance(obj, type | Enum | types.FunctionType | types.BuiltinFunctionType | frozenset):
+            return True
+        own = type(obj).__module__.startswith("svir_core.")
+        return self._cut and own and not isinstance(obj, Decoder | Framer | Opening | Nesting)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -57,10 +72,10 @@ class _Unpickler(pickle.Unpickler):
         return self._shared[pid]
 
 
-def forks(decoder: Decoder) -> Callable[[], Decoder]:
-    """Makes decoders that stand where ``decoder`` stands now."""
+def forks(decoder: Decoder, *, cut: bool) -> Callable[[], Decoder]:
+    """Makes decoders that stand where ``decoder`` stands now. Those of a ``cut`` must be given no whole event."""
     file = io.BytesIO()
-    pickler = _Pickler(file)
+    pickler = _Pickler(file, cut=cut)
     pickler.dump(decoder)
     data, shared = file.getvalue(), pickler.shared
 
@@ -81,7 +96,7 @@ def cut(data: bytes, ends: range | list[int], mode: str) -> Iterator[tuple[int, 
     """What each prefix of ``data`` that ends at one of ``ends`` comes to, and the text and reasoning that were
     delivered before the event it cuts. ``ends`` ascend."""
     decoder = Decoder(mode=mode)
-    fork: Callable[[], Decoder] | None = None
+    fork: dict[bool, Callable[[], Decoder]] = {}
     before = ""
     start = 0
     for end in ends:
@@ -89,17 +104,19 @@ def cut(data: bytes, ends: range | list[int], mode: str) -> Iterator[tuple[int, 
             told = decoder.push(data[start : edge + 2])
             before += "".join(each.text for each in told.items if isinstance(each, TextDelta | ReasoningDelta))
             start = edge + 2
-            fork = None
+            fork = {}
         if decoder.done:
             yield end, outcome(decoder), before
             continue
-        if fork is None:
+        rest = data[start:end]
+        inside = not rest.endswith(ENDS)
+        if inside not in fork:
             decoder.push(b"")  # lets go of the events it told
-            fork = forks(decoder)
-        whole = fork()
-        rest = whole.push(data[start:end])
+            fork[inside] = forks(decoder, cut=inside)
+        whole = fork[inside]()
+        told = whole.push(rest)
         if not whole.done:
-            assert not rest.items
+            assert not told.items
             whole.finish()
         yield end, outcome(whole), before
 
