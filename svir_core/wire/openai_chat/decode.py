@@ -217,13 +217,15 @@ class Decoder(StreamDecoder):
         self._id = self._constant(self._id, chunk.get("id"), AnomalyCode.ID_CHANGED)
         self._model = self._constant(self._model, chunk.get("model"), AnomalyCode.MODEL_CHANGED)
         reported = usage.after(self._usage, chunk, self._forgive, add=self._adds_usage)
-        choice = None if self._merges else self._choices.pick(choices, finished=finished)
-        if choice is not None:
-            self._deliver(*self._choice(choice))
-        elif self._merges:
+        if self._merges:
+            self._keep_extra(chunk, None)
             self._merge(chunk, finished=finished)
+        else:
+            choice = self._choices.pick(choices, finished=finished)
+            if choice is not None:
+                self._deliver(*self._choice(choice))
+            self._keep_extra(chunk, choice)
         self._usage = reported
-        self._keep_extra(chunk, choice)
         self._index = self._choices.index
         self._plain_keys = PLAIN[self._progress.at] if self._has_lane and not self._mender.halves else NO_KEYS
 
