@@ -170,7 +170,8 @@ CASES: dict[str, tuple[list[Event], list[dict[str, Any]], str]] = {
 def completion_of(events: Sequence[Event], finish: str, **fields: Any) -> Completion:
     """What the decoder makes of ``events``."""
     fields.setdefault("raw_finish", finish)
-    return Completion(finish, transcript_of(events).parts(Calls(64, lambda _: {}).maker(FinishReason(finish))), **fields)
+    maker = Calls(64, lambda _: {}).maker(FinishReason(finish))
+    return Completion(finish, transcript_of(events).parts(maker), **fields)
 
 
 def transcript_of(events: Sequence[Event]) -> Transcript:
