@@ -435,6 +435,9 @@ def of_user(part: object) -> dict[str, Any]:
         ([TEXT, 1.5], "$[1]: expected an object with a type, got a number"),
         (of_user(CALL | {"id": 7}), "$.messages[1].parts[1].id: expected a string, got a number"),
         (of_user(CALL | {"complete": "yes"}), "$.messages[1].parts[1].complete: expected a boolean, got a string"),
+        ({"type": "quirk", "value": 1}, "$.value: expected an array, got a number"),
+        ({"type": "quirk", "value": ["DONE"]}, "$.value[0]: expected one of TOOL_INDEX_MISSING"),
+        ({"type": "quirk", "value": [{}]}, "$.value[0]: expected one of TOOL_INDEX_MISSING"),
         (of_user(CALL | {"colour": 1}), "$.messages[1].parts[1].colour: 'tool_call' has no such field"),
         (of_user(CALL | {"x y": 1}), "$.messages[1].parts[1]['x y']: 'tool_call' has no such field"),
         (of_user({"type": "tool_call", "id": "a"}), "$.messages[1].parts[1].name: is missing"),
@@ -510,6 +513,13 @@ def test_a_member_of_another_enum_is_refused() -> None:
     object.__setattr__(completion, "finish", Role.USER)
     with pytest.raises(ConfigError, match=r"\$\.finish: expected a FinishReason, got a value of type Role"):
         serial.dumps(completion)
+
+
+def test_quirks_that_are_none_are_refused() -> None:
+    options = CodecOptions()
+    object.__setattr__(options, "quirks", 3)
+    with pytest.raises(ConfigError, match=r"\$\.quirks: expected a Quirk, got a number"):
+        serial.dumps(options)
 
 
 def test_a_subclass_has_no_form() -> None:

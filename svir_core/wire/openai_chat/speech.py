@@ -123,11 +123,6 @@ class Speech:
         text = "".join([self._details.add(entry) for entry in self._again(read_exact)[DETAILS]])
         return [(DETAILS, text)] if text else []
 
-    @property
-    def grows(self) -> bool:
-        """Whether each text repeats what was said before."""
-        return self._growing is not None
-
     def new(self, said: Said) -> Said:
         """What of ``said`` was not said before. Raises ``ProtocolError`` when it does not repeat that."""
         if self._growing is None:

@@ -30,7 +30,7 @@ class Mender:
         """What a delta says, its texts by key and its pieces of calls, with the text taken from ``raw``, where lone
         surrogates still stand, and mended."""
         texts = [(key, self._join(key, _string(raw, key) or text)) for key, text in said]
-        arguments = _arguments(raw.get("tool_calls") or [])
+        arguments = _arguments(raw["tool_calls"] if pieces else [])
         mended = [self._piece(piece, arguments) for piece in pieces]
         return [(key, text) for key, text in texts if text], [piece for piece in mended if says_something(piece)]
 
@@ -41,8 +41,6 @@ class Mender:
         return ToolCallDelta(piece.index, piece.id, piece.name, text or None)
 
     def _join(self, place: str | int, text: str) -> str:
-        if not text:
-            return text
         text = self.halves.pop(place, "") + text
         if "\ud800" <= text[-1] <= "\udbff":
             self.halves[place] = text[-1]
@@ -58,7 +56,5 @@ def _string(fields: Json, key: str) -> str | None:
 def _arguments(calls: Any) -> Iterator[str | None]:
     """The arguments of calls that were read already: of each piece that has some, ``None`` for those that are no
     string."""
-    for call in calls:
-        arguments = (call.get("function") or {}).get("arguments")
-        if arguments is not None and arguments != "":
-            yield arguments if isinstance(arguments, str) else None
+    values = [(call.get("function") or {}).get("arguments") for call in calls]
+    return iter([value if isinstance(value, str) else None for value in values if value is not None and value != ""])

@@ -328,9 +328,16 @@ def test_an_empty_object_of_arguments_is_one() -> None:
     assert (made.arguments, made.complete) == ("{}", True)
 
 
+def test_objects_and_unknown_keys_of_several_calls_in_one_delta() -> None:
+    body = stream(calls(*(call(n, id=f"i{n}", name="f", arguments={"n": n}, note=n) for n in range(3))), end=END)
+    made = both(body, quirks=Quirk.TOOL_ARGUMENTS_OBJECT).answer.calls
+    assert [each.arguments for each in made] == ['{"n":0}', '{"n":1}', '{"n":2}']
+    assert [each.opaque for each in made] == [Opaque("openai_chat", f'{{"note":{n}}}') for n in range(3)]
+
+
 def test_an_object_beside_half_a_character() -> None:
     half = b'{"id":"c1","model":"m","choices":[{"index":0,"delta":{"content":"\\ud83d","tool_calls":['
-    rest = b'{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}}]},"finish_reason":null}]}'
+    rest = b'{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}},{"index":0,"id":"a"}]}}]}'
     seen = decoded(stream(event(half + rest), end=END), "lenient", quirks=Quirk.TOOL_ARGUMENTS_OBJECT)
     assert seen.answer.calls == numbers("a", "f", '{"n":1}')
     assert seen.answer.text == "\ufffd"
@@ -424,6 +431,13 @@ def test_stop_and_calls_are_one_reason() -> None:
         + DONE
     )
     assert both(body, quirks=Quirk.CHOICES_MERGED).answer.finish is FinishReason.TOOL_CALLS
+
+
+def test_choices_that_finish_for_different_reasons_are_a_conflict() -> None:
+    body = spread(one(0, {"content": "a"}, "stop")) + spread(one(1, {"content": "b"}, "length")) + DONE
+    assert both(body, quirks=Quirk.CHOICES_MERGED).kind == "protocol"
+    early = Quirk.CHOICES_MERGED | Quirk.FINISH_EARLY
+    assert both(body, quirks=early).answer.finish is FinishReason.LENGTH
 
 
 def test_a_choice_may_go_on_after_another_finished() -> None:

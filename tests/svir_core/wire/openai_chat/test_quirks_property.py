@@ -27,12 +27,19 @@ from tests.svir_core.wire.openai_chat.streams import (
     text,
 )
 
-words = st.sampled_from(["a", "ab", "abc", "b", "<think>", "</think>", "<th", "é", "🙂", ""])
-quirks = st.one_of(st.just(NONE), st.sampled_from(Quirk), st.integers(0, (1 << len(Quirk)) - 1).map(Quirk))
-arguments = st.sampled_from(
+
+def stream_of(events: list[bytes], end: bytes) -> bytes:
+    return b"".join(events) + end
+
+
+words: st.SearchStrategy[str] = st.sampled_from(["a", "ab", "abc", "b", "<think>", "</think>", "<th", "é", "🙂", ""])
+quirks: st.SearchStrategy[Quirk] = st.one_of(
+    st.just(NONE), st.sampled_from(Quirk), st.integers(0, (1 << len(Quirk)) - 1).map(Quirk)
+)
+arguments: st.SearchStrategy[Any] = st.sampled_from(
     ["{}", "{", "}", '{"n"', ":1}", '{"n":1}', '{"n": 1}', "", None, {}, {"n": 1}, {"n": 2}, [], 5]
 )
-pieces = st.fixed_dictionaries(
+pieces: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {},
     optional={
         "index": st.sampled_from([0, 0, 1, 2, 3, None, "0", -1]),
@@ -44,12 +51,12 @@ pieces = st.fixed_dictionaries(
         "note": st.integers(0, 2),
     },
 )
-parts = st.one_of(
+parts: st.SearchStrategy[Any] = st.one_of(
     st.builds(lambda word: {"type": "text", "text": word}, words),
     st.builds(lambda word: {"type": "thinking", "thinking": [{"type": "text", "text": word}]}, words),
     st.sampled_from([{"type": "thinking", "thinking": "h"}, {"type": "odd"}, {"type": 5}, 5, {}]),
 )
-entries = st.fixed_dictionaries(
+entries: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"type": st.sampled_from(["reasoning.text", "reasoning.encrypted", None, []])},
     optional={
         "index": st.sampled_from([0, 1, None, {}]),
@@ -58,7 +65,7 @@ entries = st.fixed_dictionaries(
         "data": words,
     },
 )
-deltas = st.fixed_dictionaries(
+deltas: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {},
     optional={
         "content": st.one_of(words, words, st.lists(parts, max_size=3), st.sampled_from([1.5, None])),
@@ -69,9 +76,13 @@ deltas = st.fixed_dictionaries(
         "reasoning_details": st.one_of(st.lists(entries, max_size=2), st.just("x")),
     },
 )
-reasons = st.sampled_from([None, None, None, "stop", "tool_calls", "length", "content_filter", "eos", "error", 5])
-reports = st.builds(lambda a, b: {"prompt_tokens": a, "completion_tokens": b}, st.integers(0, 2), st.integers(-1, 2))
-choices = st.fixed_dictionaries(
+reasons: st.SearchStrategy[Any] = st.sampled_from(
+    [None, None, None, "stop", "tool_calls", "length", "content_filter", "eos", "error", 5]
+)
+reports: st.SearchStrategy[Any] = st.builds(
+    lambda a, b: {"prompt_tokens": a, "completion_tokens": b}, st.integers(0, 2), st.integers(-1, 2)
+)
+choices: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"delta": deltas},
     optional={
         "index": st.sampled_from([0, 0, 0, 1, 2, "0", None]),
@@ -80,7 +91,7 @@ choices = st.fixed_dictionaries(
         "x": words,
     },
 )
-events = st.one_of(
+events: st.SearchStrategy[bytes] = st.one_of(
     st.builds(lambda chosen: event(document() | {"choices": chosen}), st.lists(choices, max_size=3)),
     st.builds(chunk, deltas, reasons),
     st.builds(calls, pieces),
@@ -98,9 +109,11 @@ events = st.one_of(
         ]
     ),
 )
-ends = st.sampled_from([DONE, finish() + DONE, finish("tool_calls") + DONE, finish("eos") + DONE, finish(), b""])
-bodies = st.builds(lambda some, end: b"".join(some) + end, st.lists(events, max_size=6), ends)
-options = st.fixed_dictionaries(
+ends: st.SearchStrategy[bytes] = st.sampled_from(
+    [DONE, finish() + DONE, finish("tool_calls") + DONE, finish("eos") + DONE, finish(), b""]
+)
+bodies: st.SearchStrategy[bytes] = st.builds(stream_of, st.lists(events, max_size=6), ends)
+options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "quirks": quirks,
         "think": st.sampled_from(["split", "keep", "inside"]),
