@@ -109,8 +109,8 @@ class ThinkSplitter:
 
 
 def _overlap(buffer: str, position: int, marker: str) -> int:
-    """How many characters at the end of ``buffer[position:]`` could be the start of ``marker``."""
-    for length in range(min(len(marker) - 1, len(buffer) - position), 0, -1):
+    """How many characters at the end of ``buffer[position:]``, which has no ``marker``, could be the start of one."""
+    for length in range(min(len(marker), len(buffer) - position), 0, -1):
         if buffer.endswith(marker[:length]):
             return length
     return 0

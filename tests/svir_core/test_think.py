@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ConfigError
-from svir_core.think import Think, ThinkSplitter, resolve
+from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
 
 MARKERS = [("<think>", "</think>"), ("[THINK]", "[/THINK]"), ("<thinking>", "</thinking>"), ("aab", "aba"), ("|", "|")]
 
@@ -79,6 +79,18 @@ def test_less_than_a_marker_is_held_back(pieces: list[str]) -> None:
     held = "".join(text for _, text in splitter.finish())
     assert len(held) < len("</think>")
     assert taken - said - len(held) >= 0
+
+
+def test_no_piece_is_empty() -> None:
+    splitter = ThinkSplitter(Think())
+    assert splitter.push("<think></think><think>") == []
+    assert splitter.push("a</think>b<think>") == [(True, "a"), (False, "b")]
+    assert splitter.push("</thin") == []
+    assert splitter.finish() == [(True, "</thin")]
+
+
+def test_the_source_of_what_was_split_out() -> None:
+    assert THINK_SOURCE == "think"
 
 
 def test_idle_says_when_a_piece_needs_no_splitting() -> None:
