@@ -4,7 +4,7 @@ is guessed wrong (11 section C).
 Three rules hold for all of them. None is ever on by default, or guessed: the caller names them, alone or
 by a ``profile``. None relaxes truncation (beyond what two of them name), a failure inside the stream,
 conflicting arguments, or a limit. A stream that needs no repair reads the same with and without them,
-but for the two whose streams look right and are not: ``CONTENT_CUMULATIVE`` and ``USAGE_INCREMENTS``.
+but for those whose streams look right and are not; docs/quirks.md names them.
 """
 
 from __future__ import annotations

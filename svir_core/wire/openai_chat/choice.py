@@ -65,7 +65,9 @@ class Choices:
         if not is_object(choice):
             self._forgive(AnomalyCode.WRONG_TYPE)
             return False
-        index = self._index(choice)
+        index = choice.get("index")
+        if type(index) is not int:
+            index = self._index(choice)
         if self.index is None:
             self.index = index or 0
             if self.index and alone:  # it stands for index 0; among several it is on record already

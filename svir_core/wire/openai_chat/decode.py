@@ -32,7 +32,7 @@ from svir_core.wire.openai_chat.document import as_chunk, holds_message, instead
 from svir_core.wire.openai_chat.payload import second_look
 from svir_core.wire.openai_chat.progress import Progress
 from svir_core.wire.openai_chat.repetition import CallRepetition
-from svir_core.wire.openai_chat.speech import SPOKEN, Said, Speech
+from svir_core.wire.openai_chat.speech import REASONING, SPOKEN, Said, Speech
 from svir_core.wire.openai_chat.surrogate import Mender
 from svir_core.wire.openai_chat.table import CHOICE_KEYS, CHUNK_KEYS, DONE, EVENT_TYPES, PLAIN, Move, step
 from svir_core.wire.stream import StreamDecoder
@@ -41,7 +41,6 @@ Reading = tuple[Said, list[ToolCallDelta]]
 """What a delta brings: texts, and pieces of calls."""
 
 NO_KEYS: Final[frozenset[str]] = frozenset()
-
 REPETITIONS: Final = Quirk.TOOL_NAME_REPEATED | Quirk.TOOL_ARGUMENTS_RESENT | Quirk.CONTENT_CUMULATIVE
 """The quirks of servers that say things twice."""
 
@@ -253,8 +252,8 @@ class Decoder(StreamDecoder):
             self._calls.turn_to(index)
             readings.append(self._choice(choice))
             self._keep_extra({}, choice)
-        for said, pieces in readings:
-            self._deliver(said, pieces)
+        for reading in readings:
+            self._deliver(*reading)
 
     def _choice(self, choice: Json) -> Reading:
         delta = choice.get("delta")
@@ -286,24 +285,23 @@ class Decoder(StreamDecoder):
         if self._repeats:
             spoken = said = self._speech.new(said)
             called = pieces = self._repetition.new(pieces)
-        state = self._progress.at
+        before = state = self._progress.at
         for key, _ in spoken:
-            state = step(state, SPOKEN.get(key, Move.REASONING))
+            state = step(state, SPOKEN.get(key, REASONING))
         if called:
             state = step(state, Move.CALL)
         if word:
             self._progress.finish(word, state)
-        else:
+        elif state is not before:
             self._progress.reach(state)
         return said, pieces
 
     def _again(self, read: Callable[[str], Any]) -> Json:
         """The delta at hand in another reading, by ``read``: once for a payload, however often it is asked for."""
-        payload, reader, chunk = self._reread
-        if payload is not self._payload or reader is not read:
-            chunk = read(without_lone_surrogates(self._payload.decode("utf-8", "replace")))
-            self._reread = self._payload, read, chunk
-        return self._delta_in(chunk)
+        if self._reread[0] is not self._payload or self._reread[1] is not read:
+            text = without_lone_surrogates(self._payload.decode("utf-8", "replace"))
+            self._reread = self._payload, read, read(text)
+        return self._delta_in(self._reread[2])
 
     def _exact_call(self, number: int) -> Json:
         """An entry of the calls at hand, its numbers exact."""

@@ -22,11 +22,13 @@ from svir_core.wire.openai_chat.table import DELTA_KEYS, Move
 Said = list[tuple[str, str]]
 """Texts that are not empty, each with the key it came under."""
 
-ORDER: Final = ("reasoning_content", "reasoning", "content", "refusal")
+REASONING_KEYS: Final = ("reasoning_content", "reasoning")
+TEXTS: Final = frozenset({*REASONING_KEYS, "content", "refusal"})
 
 THINKING: Final = "thinking"
 """The source of reasoning that came as a part of the content; it is never sent back."""
 
+REASONING: Final = Move.REASONING
 SPOKEN: Final = {"content": Move.CONTENT, "refusal": Move.REFUSED}
 """The moves of texts; what stands under any other key is reasoning."""
 
@@ -57,35 +59,40 @@ class Speech:
 
     def read(self, delta: Json) -> Said:
         """The texts of ``delta``. The same reasoning under two keys is one, under ``reasoning_content``."""
-        found: dict[str, Said] = {}
+        found: dict[str, str] = {}
+        unusual: dict[str, Said] | None = None
         for key, value in delta.items():
             if value is None:
                 continue
-            if key not in self._keys:
-                self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY)
-            elif type(value) is str and key in ORDER:
+            if type(value) is str and key in TEXTS:
                 if value:
-                    found[key] = [(key, value)]
-            elif key == "content":
-                found[key] = self._unusual_content(value)
-            elif key == DETAILS:
-                found[key] = self._read_details(value)
-            elif type(value) is not str and key != "tool_calls":
-                self._forgive(AnomalyCode.WRONG_TYPE)
-        return self._in_order(found) if found else []
+                    found[key] = value
+            elif key != "tool_calls" and (key != "role" or type(value) is not str):
+                unusual = unusual or {}
+                unusual[key] = self._unusual(key, value)
+        if unusual is None and len(found) < 2:
+            return list(found.items())
+        return self._in_order(found, unusual or {})
 
-    def _in_order(self, found: dict[str, Said]) -> Said:
-        said: Said = []
-        first = found.get("reasoning_content")
-        second = found.get("reasoning")
-        if first:
-            said += first
-        if second and (not first or first[0][1] != second[0][1]):
-            said += second
-        if not said and DETAILS in found:
-            said += found[DETAILS]
-        for key in ("content", "refusal"):
-            said += found.get(key, ())
+    def _unusual(self, key: str, value: Any) -> Said:
+        """The texts under a key that is unknown, or under a known one whose value is no string."""
+        if key not in self._keys:
+            self._forgive(AnomalyCode.UNKNOWN_DELTA_KEY)
+        elif key == "content":
+            return self._unusual_content(value)
+        elif key == DETAILS:
+            return self._read_details(value)
+        else:
+            self._forgive(AnomalyCode.WRONG_TYPE)
+        return []
+
+    def _in_order(self, found: dict[str, str], unusual: dict[str, Said]) -> Said:
+        if found.get("reasoning") == found.get("reasoning_content"):
+            found.pop("reasoning", None)
+        said: Said = [(key, found[key]) for key in REASONING_KEYS if key in found]
+        said += () if said else unusual.get(DETAILS, ())
+        said += unusual.get("content", ())
+        said += [(key, found[key]) for key in ("content", "refusal") if key in found]
         return said
 
     def _unusual_content(self, value: Any) -> Said:

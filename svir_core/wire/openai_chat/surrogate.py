@@ -8,7 +8,7 @@ from typing import Any
 
 from svir_core.event import ToolCallDelta
 from svir_core.slow_json import join_surrogates
-from svir_core.wire.json_value import Json
+from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_chat.calls import says_something
 
 
@@ -53,8 +53,12 @@ def _string(fields: Json, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _arguments(calls: Any) -> Iterator[str | None]:
+def _arguments(calls: list[Json]) -> Iterator[str | None]:
     """The arguments of calls that were read already: of each piece that has some, ``None`` for those that are no
     string."""
-    values = [(call.get("function") or {}).get("arguments") for call in calls]
+    values = [_argument(call.get("function")) for call in calls]
     return iter([value if isinstance(value, str) else None for value in values if value is not None and value != ""])
+
+
+def _argument(function: Any) -> Any:
+    return function.get("arguments") if is_object(function) else None

@@ -20,11 +20,11 @@ def reports(chunk: Json) -> list[Any]:
         for choice in choices:
             if is_object(choice) and "usage" in choice:
                 found.append(choice["usage"])
-    groq = chunk.get("x_groq")
-    if is_object(groq):
-        found.append(groq.get("usage"))
-    found.append(chunk.get("usage"))
-    return [report for report in found if report is not None and report != ""]
+    if "x_groq" in chunk and is_object(chunk["x_groq"]):
+        found.append(chunk["x_groq"].get("usage"))
+    if "usage" in chunk:
+        found.append(chunk["usage"])
+    return [report for report in found if report is not None and report != ""] if found else found
 
 
 def after(
@@ -32,8 +32,11 @@ def after(
 ) -> Usage | None:
     """The usage known after ``chunk``, where ``known`` was before. With ``add`` what each chunk reports is an increment
     (``USAGE_INCREMENTS``)."""
+    found = reports(chunk)
+    if not found:
+        return known
     before, known = (known, None) if add else (None, known)
-    for report in reports(chunk):
+    for report in found:
         figures = read(report)
         if figures is None:
             forgive(AnomalyCode.USAGE_INCOMPLETE)

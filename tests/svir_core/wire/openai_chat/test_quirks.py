@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from tests.svir_core.wire.openai_chat.streams import (
 
 RECORDED = sorted((Path(__file__).parents[4] / "conformance" / "decoder" / "recorded").glob("*.sse"))
 CASES = sorted((Path(__file__).parents[4] / "conformance" / "decoder").glob("*/*.json"))
-EVERY = reduce(or_, Quirk)
+EVERY = reduce(Quirk.__or__, Quirk)
 CHANGE_GOOD_STREAMS = Quirk.CONTENT_CUMULATIVE | Quirk.USAGE_INCREMENTS
 """What looks right to the decoder and is not: text that repeats itself, and totals that are none."""
 

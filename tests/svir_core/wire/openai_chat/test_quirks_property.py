@@ -16,6 +16,7 @@ from svir_core.quirk import NONE, Quirk
 from tests.svir_core.wire.openai_chat.streams import (
     DONE,
     MODES,
+    Json,
     Seen,
     calls,
     chunk,
@@ -30,6 +31,26 @@ from tests.svir_core.wire.openai_chat.streams import (
 
 def stream_of(events: list[bytes], end: bytes) -> bytes:
     return b"".join(events) + end
+
+
+def text_part(word: str) -> Json:
+    return {"type": "text", "text": word}
+
+
+def thinking_part(word: str) -> Json:
+    return {"type": "thinking", "thinking": [text_part(word)]}
+
+
+def report_of(prompt: int, completion: int) -> Json:
+    return {"prompt_tokens": prompt, "completion_tokens": completion}
+
+
+def reporting(report: Json) -> bytes:
+    return chunk(usage=report)
+
+
+def spread(choices: list[Any]) -> bytes:
+    return event(document() | {"choices": choices})
 
 
 words: st.SearchStrategy[str] = st.sampled_from(["a", "ab", "abc", "b", "<think>", "</think>", "<th", "é", "🙂", ""])
@@ -52,8 +73,8 @@ pieces: st.SearchStrategy[Any] = st.fixed_dictionaries(
     },
 )
 parts: st.SearchStrategy[Any] = st.one_of(
-    st.builds(lambda word: {"type": "text", "text": word}, words),
-    st.builds(lambda word: {"type": "thinking", "thinking": [{"type": "text", "text": word}]}, words),
+    words.map(text_part),
+    words.map(thinking_part),
     st.sampled_from([{"type": "thinking", "thinking": "h"}, {"type": "odd"}, {"type": 5}, 5, {}]),
 )
 entries: st.SearchStrategy[Any] = st.fixed_dictionaries(
@@ -79,9 +100,7 @@ deltas: st.SearchStrategy[Any] = st.fixed_dictionaries(
 reasons: st.SearchStrategy[Any] = st.sampled_from(
     [None, None, None, "stop", "tool_calls", "length", "content_filter", "eos", "error", 5]
 )
-reports: st.SearchStrategy[Any] = st.builds(
-    lambda a, b: {"prompt_tokens": a, "completion_tokens": b}, st.integers(0, 2), st.integers(-1, 2)
-)
+reports: st.SearchStrategy[Any] = st.builds(report_of, st.integers(0, 2), st.integers(-1, 2))
 choices: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"delta": deltas},
     optional={
@@ -92,11 +111,11 @@ choices: st.SearchStrategy[Any] = st.fixed_dictionaries(
     },
 )
 events: st.SearchStrategy[bytes] = st.one_of(
-    st.builds(lambda chosen: event(document() | {"choices": chosen}), st.lists(choices, max_size=3)),
+    st.lists(choices, max_size=3).map(spread),
     st.builds(chunk, deltas, reasons),
     st.builds(calls, pieces),
     st.builds(text, words),
-    st.builds(lambda report: chunk(usage=report), reports),
+    reports.map(reporting),
     st.sampled_from(
         [
             event({"choices": [{"index": 0, "content_filter_offsets": {}, "finish_reason": "content_filter"}]}),
