@@ -6,10 +6,11 @@ READY := $(VENV)/.ready
 MODEL := $(VENV)/.model
 BENCH := $(VENV)/.bench
 FUZZ := $(VENV)/.fuzz
+MUTATE := $(VENV)/.mutate
 SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check cov conformance fuzz bench live docs dist clean
+.PHONY: help setup model demo test check cov conformance fuzz mutate bench live docs dist clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -33,6 +34,10 @@ $(BENCH): $(READY)
 $(FUZZ): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable ".[dev,fuzz]" || { \
 		echo "make fuzz needs atheris, and there is no wheel of it for this platform or this Python"; exit 1; }
+	@touch $@
+
+$(MUTATE): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,mutate]"
 	@touch $@
 
 setup: $(READY) ## set up the development environment in .venv
@@ -59,6 +64,9 @@ conformance: $(READY) ## run the conformance cases
 
 fuzz: $(FUZZ) ## fuzz the codec, SECONDS=60 for each target; TARGETS="sse think" for some
 	$(BIN)/python -m fuzz --seconds $(SECONDS) $(TARGETS)
+
+mutate: $(MUTATE) ## change the codec a little, and see that a test notices; MODULES="svir_core.sse" for some
+	$(BIN)/python -m mutation $(MODULES)
 
 bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode

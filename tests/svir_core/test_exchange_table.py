@@ -7,12 +7,36 @@ from hypothesis import strategies as st
 from svir_core.errors import ConfigError
 from svir_core.exchange_table import TRANSITIONS, Signal, State, advance
 
+LEGAL = {
+    ("ready", "start"): "sent",
+    ("ready", "failed"): "over",
+    ("sent", "accepted"): "answer",
+    ("sent", "refused"): "refusal",
+    ("sent", "failed"): "over",
+    ("answer", "data"): "answer",
+    ("answer", "end"): "over",
+    ("answer", "failed"): "over",
+    ("refusal", "data"): "refusal",
+    ("refusal", "retry"): "sent",
+    ("refusal", "end"): "over",
+    ("refusal", "failed"): "over",
+    ("over", "data"): "over",
+    ("over", "end"): "over",
+    ("over", "failed"): "over",
+}
+
+
+def test_the_words_of_states_and_signals() -> None:
+    assert {str(state) for state in State} == {word for word, _ in LEGAL}
+    assert {str(signal) for signal in Signal} == {word for _, word in LEGAL}
+
 
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("signal", Signal)
 def test_every_state_and_signal_has_an_answer(state: State, signal: Signal) -> None:
-    if (state, signal) in TRANSITIONS:
-        assert advance(state, signal) is TRANSITIONS[state, signal]
+    after = LEGAL.get((state.value, signal.value))
+    if after is not None:
+        assert advance(state, signal) is State(after)
         return
     with pytest.raises(ConfigError) as caught:
         advance(state, signal)

@@ -12,7 +12,6 @@ from svir_core.errors import ProtocolError, SvirError, TruncatedStreamError, Uns
 from svir_core.response import AnomalyCode, FinishReason
 from svir_core.wire.openai_chat.table import (
     DELTA_KEYS,
-    FINISHES,
     MOVES,
     PLAIN,
     Move,
@@ -27,6 +26,37 @@ def test_every_move_in_every_state_has_a_step() -> None:
     assert set(MOVES) == set(State)
     for moves in MOVES.values():
         assert set(moves) == set(Move)
+
+
+T, P, U = TruncatedStreamError, ProtocolError, UnsupportedError
+COLUMNS = (
+    Move.CONTENT,
+    Move.REASONING,
+    Move.CALL,
+    Move.REFUSED,
+    Move.FINISH,
+    Move.FILTER_FINISH,
+    Move.DONE,
+    Move.END,
+)
+STEPS: dict[State, tuple[State | type[SvirError], ...]] = {
+    State.START: (State.TEXT, State.START, State.CALLS, State.REFUSAL, State.FINISHED, State.FINISHED, T, T),
+    State.TEXT: (State.TEXT, State.TEXT, State.CALLS, P, State.FINISHED, State.FINISHED, T, T),
+    State.CALLS: (State.CALLS, State.CALLS, State.CALLS, P, State.FINISHED, State.FINISHED, T, T),
+    State.REFUSAL: (P, State.REFUSAL, P, State.REFUSAL, State.FINISHED, State.FINISHED, T, T),
+    State.FINISHED: (U, U, U, U, U, State.FINISHED, State.COMPLETE, T),
+    State.COMPLETE: (U,) * len(COLUMNS),
+}
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_step(state: State) -> None:
+    for move, after in zip(COLUMNS, STEPS[state], strict=True):
+        if isinstance(after, State):
+            assert step(state, move) is after
+        else:
+            with pytest.raises(after):
+                step(state, move)
 
 
 def follow(moves: list[Move]) -> State | SvirError:
@@ -101,13 +131,20 @@ FINISH = {
 }
 
 
-@pytest.mark.parametrize(("word", "answer"), list(itertools.product(FINISHES, OPEN)))
+@pytest.mark.parametrize(
+    ("word", "answer"), list(itertools.product(("stop", "tool_calls", "length", "content_filter"), OPEN))
+)
 def test_every_finish_of_every_answer(word: str, answer: State) -> None:
     if (word, answer) in FINISH:
         assert finish_of(word, answer) is FINISH[word, answer]
     else:
         with pytest.raises(ProtocolError, match=word):
             finish_of(word, answer)
+
+
+@pytest.mark.parametrize("word", ["", "STOP", "end_turn"])
+def test_another_word_is_other_but_for_a_refusal(word: str) -> None:
+    assert [finish_of(word, answer) for answer in OPEN] == [FinishReason.OTHER] * 3 + [FinishReason.REFUSAL]
 
 
 def test_plain_keys_are_those_that_move_nothing() -> None:
