@@ -368,6 +368,7 @@ async def test_a_callers_mistake_is_raised_before_anything_is_sent(tmp_path: pat
         {"mode": "loose"},
         {"think": "sometimes"},
         {"limits": 7},
+        {"quirks": "DONE_OPTIONAL"},
         {"compat": {}},
         {"transport": "h11"},
         {"include_usage": None},
