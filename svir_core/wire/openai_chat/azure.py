@@ -14,8 +14,12 @@ def is_prompt_report(chunk: Json) -> bool:
 
 
 def is_annotation(choice: Json) -> bool:
-    """Whether a choice is the asynchronous filter's: offsets, and no delta."""
-    return choice.get("content_filter_offsets") is not None and choice.get("delta") is None
+    """Whether a choice is the asynchronous filter's: offsets, and neither a delta nor a document's message."""
+    return (
+        choice.get("content_filter_offsets") is not None
+        and choice.get("delta") is None
+        and not is_object(choice.get("message"))
+    )
 
 
 def blocks(results: Any) -> bool:

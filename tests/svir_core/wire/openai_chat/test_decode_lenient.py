@@ -266,6 +266,12 @@ WHOLE: dict[str, Any] = {
 }
 
 
+def test_a_message_is_a_documents_whatever_offsets_stand_beside_it() -> None:
+    whole = {"choices": [{"message": {"content": "a"}, "finish_reason": "stop", "content_filter_offsets": {}}]}
+    for body in (orjson.dumps(whole), event(whole) + DONE):
+        assert refused(body, "unsupported", "whole_document").answer.text == "a"
+
+
 def test_a_whole_document_is_replayed_as_events() -> None:
     for body in (orjson.dumps(WHOLE), b"\n " + orjson.dumps(WHOLE, option=orjson.OPT_INDENT_2) + b"\n"):
         seen = refused(body, "unsupported", "whole_document")
