@@ -55,7 +55,7 @@ class Events(Sequence[Event]):
 
     Iterating yields each event in wire order and then raises ``error``, when there is one.
     ``len``, indexing and ``items`` never raise. An error that nobody iterated to is raised by the
-    next call on the decoder (``_seen`` tells it), so it cannot be missed.
+    next call on the decoder (``error_seen`` tells it), so it cannot be missed.
     """
 
     __slots__ = ("_items", "_seen", "error")

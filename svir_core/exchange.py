@@ -76,7 +76,8 @@ class _Models:
 class Exchange(Call):
     """One request of one wire API, answered by a stream of events. For one use, by one task.
 
-    Arguments:
+    Args:
+        api: the wire API; ``request``: what to ask; ``endpoint``: whom.
         compat: the memory of the server, to be shared by its calls; a fresh one remembers nothing.
         options: how to encode and decode.
         measured: sizes of the request's files on disk (``svir_client.files.measure``).

@@ -196,8 +196,8 @@ class Opaque:
 
 @attrs.frozen
 class Reasoning:
-    """What the model thought. ``source`` names where it came from: ``reasoning_content``,
-    ``reasoning`` or ``think`` on Chat Completions (10 section 5)."""
+    """What the model thought. ``source`` names where it came from: on Chat Completions ``reasoning_content``,
+    ``reasoning`` or ``think`` (10 section 5), under a quirk ``thinking`` or ``reasoning_details`` (11 section C)."""
 
     source: str = attrs.field(validator=instance_of(str))
     text: str = attrs.field(validator=instance_of(str))

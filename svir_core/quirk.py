@@ -66,7 +66,7 @@ NONE: Final = Quirk(0)
 
 
 def names_of(quirks: Quirk) -> list[str]:
-    """The names of ``quirks``, in the order of the table: how they are written in JSON."""
+    """The names of ``quirks``, in the order of the class."""
     return [quirk.name for quirk in Quirk if quirk in quirks and quirk.name is not None]
 
 

@@ -132,7 +132,7 @@ class Decoder(Protocol):
 
     @property
     def output_seen(self) -> int:
-        """Visible deltas delivered so far."""
+        """Deltas delivered so far: text, reasoning and pieces of calls."""
         ...
 
     def push(self, data: bytes | bytearray | memoryview) -> Events:

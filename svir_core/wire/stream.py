@@ -49,8 +49,8 @@ NOT_A_STREAM: Final = {
 
 
 class StreamDecoder(ABC):
-    """One streamed answer. A wire API's decoder reads its events in :meth:`_event`, appends to ``_items``
-    what they say, and calls :meth:`_complete` when the answer is whole.
+    """One streamed answer. A wire API's decoder reads its events in :meth:`_event`, delivers what they say by
+    :meth:`_text`, :meth:`_reasoned` and :meth:`_called`, and calls :meth:`_complete` when the answer is whole.
 
     Attributes:
         done: whether the answer, or its failure, has been told.
@@ -95,8 +95,8 @@ class StreamDecoder(ABC):
         self._first: float | None = None
         self._last: float | None = None
         self._visible = 0  # visible deltas so far
-        self._call_pieces = 0
         self._ticked = 0  # of them, those whose time is taken
+        self._call_pieces = 0
         self._policy = Policy(choice(Mode, mode, "mode") is Mode.LENIENT)
         self._opening: Opening | None = Opening(limits.event_bytes)
         self._framer = Framer(types=types, terminator=terminator, limit=limits.event_bytes)

@@ -4,8 +4,9 @@ Where a rule lives: framing in ``sse``, a body that is no stream in ``opening``,
 strict refuses and lenient forgives in ``wire.policy``, what may follow what and what a finish means in ``table`` and
 ``progress``, payloads that are no JSON object in ``payload``, which choice is the answer in ``choice``, texts in
 ``speech``, tool calls in ``calls``, what is said twice in ``repetition``, usage in ``usage``, content filtering in
-``azure``, whole documents in ``document``, lone surrogates in ``surrogate``, ``<think>`` in ``think``. This file is the
-way of one chunk through them: it is judged whole, then delivered whole.
+``azure``, whole documents in ``document``, lone surrogates in ``surrogate``, ``<think>`` in ``think``, keys beyond the
+protocol in ``extra``, reasoning details in ``reasoning_details``. This file is the way of one chunk through them: it is
+judged whole, then delivered whole.
 """
 
 from __future__ import annotations

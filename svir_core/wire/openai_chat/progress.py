@@ -1,6 +1,6 @@
 """How far one answer is, and how it ends: the way through ``table`` (10 sections 2, 3, 7 and 8, 11 section C).
 
-Four quirks change it, and nothing else does. ``FINISH_OPTIONAL`` and ``DONE_OPTIONAL`` change what the table
+Five quirks change it, and nothing else does. ``FINISH_OPTIONAL`` and ``DONE_OPTIONAL`` change what the table
 says of the end. ``FINISH_OPEN`` takes any word as a finish reason. With ``FINISH_EARLY`` a finish reason
 closes nothing: what follows is judged as if it had come before. ``CHOICES_MERGED`` lets each choice have
 its own finish reason: it closes that choice, and all must agree.
