@@ -16,6 +16,7 @@ from svir_core.wire.failure import sniff
 from svir_core.wire.json_value import is_array, is_object
 from svir_core.wire.openai_chat.decode import Decoder
 from svir_core.wire.openai_chat.encode import RENAMES, Encoder, optional_fields
+from svir_core.wire.openai_chat.table import API_NAME
 
 if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
@@ -43,7 +44,7 @@ def _model(entry: Any, number: int) -> Model:
 class ChatCompletions:
     """The API as the exchange and the client see it; holds no state. See ``wire.api.Api``."""
 
-    name: str = attrs.field(default="openai_chat", init=False)
+    name: str = attrs.field(default=API_NAME, init=False)
     models_path: str = attrs.field(default="/v1/models", init=False)
 
     def path(self, request: Request) -> str:

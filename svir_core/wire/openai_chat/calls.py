@@ -40,7 +40,7 @@ from svir_core.quirk import NONE, Quirk
 from svir_core.response import FinishReason
 from svir_core.slow_json import exact_text
 from svir_core.wire.json_value import Json, is_object
-from svir_core.wire.openai_chat.table import CALL_KEYS
+from svir_core.wire.openai_chat.table import API_NAME, CALL_KEYS
 from svir_core.wire.transcript import CallRun
 
 PLAIN_KEYS: Final = CALL_KEYS - {"type"}
@@ -248,7 +248,7 @@ class Calls:
             arguments = "".join(run.arguments)
             complete = _is_object(arguments) if arguments else finish not in CUT
             call = self._places.get(run.index)
-            opaque = Opaque("openai_chat", exact_text(call.extra)) if call and call.extra else None
+            opaque = Opaque(API_NAME, exact_text(call.extra)) if call and call.extra else None
             made = self._made.get(run.index)
             return ToolCall(
                 made or run.id, run.name, arguments, complete=complete, synthetic_id=made is not None, opaque=opaque

@@ -32,9 +32,7 @@ from svir_core.message import (
     ToolResult,
     UrlSource,
 )
-
-OPAQUE_API: Final = "openai_chat"
-"""The ``Opaque.api`` of continuation data that came from this API."""
+from svir_core.wire.openai_chat.table import API_NAME, REASONING_KEYS
 
 CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
     Role.SYSTEM: (Text, TextFile),
@@ -55,9 +53,6 @@ NAMES: Final[Mapping[type[Part], str]] = {
     Opaque: "opaque data",
 }
 """What an error calls each part."""
-
-REASONING_KEYS: Final = ("reasoning_content", "reasoning")
-"""The sources that are keys of a message here; from ``think`` tags nothing goes back (10 section 5)."""
 
 AUDIO_FORMATS: Final = {
     "audio/wav": "wav",
@@ -98,7 +93,7 @@ def _fields(opaque: Opaque, where: str) -> dict[str, Any]:
     with suppress(orjson.JSONDecodeError):  # refused below, outside of any handler: the text is not ours to show
         fields = orjson.loads(opaque.json)
     if not isinstance(fields, dict):
-        raise ConfigError(f"{where}: opaque data of {OPAQUE_API} must be a JSON object")
+        raise ConfigError(f"{where}: opaque data of {API_NAME} must be a JSON object")
     return cast("dict[str, Any]", fields)
 
 
@@ -237,7 +232,7 @@ class Conversation:
             elif isinstance(part, Reasoning) and self._send_reasoning:
                 reasoning.setdefault(part.source, []).append(part.text)
                 opaque = part.opaque
-            if opaque is not None and opaque.api == OPAQUE_API:
+            if opaque is not None and opaque.api == API_NAME:
                 fields = _fields(opaque, place)
                 _only_new(fields, taken, place)
                 taken.update(fields)
@@ -245,7 +240,7 @@ class Conversation:
                     members.append(b"," + opaque.json.strip()[1:-1].encode())
         for source, pieces in reasoning.items():
             whole = "".join(pieces)
-            if source in REASONING_KEYS and whole:
+            if source in REASONING_KEYS and whole:  # from markers in the text nothing goes back (10 section 5)
                 self._writer.write(b",", string(source), b":", string(whole))
         self._writer.write(*members)
         if calls:
@@ -255,7 +250,7 @@ class Conversation:
         """A call, with the keys beside those of the API that the server gave it or its ``function``."""
         beside: dict[str, Any] = {}
         inner: Any = {}
-        if call.opaque is not None and call.opaque.api == OPAQUE_API:
+        if call.opaque is not None and call.opaque.api == API_NAME:
             beside = _fields(call.opaque, where)
             if isinstance(beside.get("function"), dict):
                 inner = beside.pop("function")

@@ -18,10 +18,7 @@ def is_document(value: Any) -> bool:
 
 def holds_message(choice: Any) -> bool:
     """Whether ``choice`` is one of a document: a ``message``, and no ``delta``."""
-    if not is_object(choice):
-        return False
-    fields = choice
-    return is_object(fields.get("message")) and fields.get("delta") is None
+    return is_object(choice) and is_object(choice.get("message")) and choice.get("delta") is None
 
 
 def instead_of_delta(choice: Json, forgive: Callable[[AnomalyCode], None]) -> Json:

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from svir_core.message import Opaque
 from svir_core.slow_json import exact_text
-from svir_core.wire.json_value import Json, is_object
+from svir_core.wire.json_value import Json
 from svir_core.wire.openai_chat.repetition import GrowingTexts
+from svir_core.wire.openai_chat.table import API_NAME
 
 DETAILS: Final = "reasoning_details"
 """The key of a delta and of a message, and the source of the text that is shown."""
@@ -81,9 +82,4 @@ class Details:
         """The details as a part, if there are any."""
         if not self._entries:
             return ()
-        return (Opaque("openai_chat", exact_text({DETAILS: [entry.whole() for entry in self._entries]})),)
-
-
-def are_objects(values: list[Any]) -> bool:
-    """Whether ``values`` are entries."""
-    return all(map(is_object, values))
+        return (Opaque(API_NAME, exact_text({DETAILS: [entry.whole() for entry in self._entries]})),)

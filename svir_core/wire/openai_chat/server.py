@@ -22,10 +22,9 @@ from svir_core.json_text import sanitize
 from svir_core.message import ToolCall
 from svir_core.response import Completion, FinishReason, Usage, joined_text, merged_reasoning
 from svir_core.think import THINK_SOURCE, Think
-from svir_core.wire.openai_chat.table import DONE, Move, State, finish_of, step
+from svir_core.wire.json_value import Json
+from svir_core.wire.openai_chat.table import DONE, REASONING_KEYS, Move, State, finish_of, step
 from svir_core.wire.transcript import CallRun, Transcript
-
-Json = dict[str, Any]
 
 WORDS: Final[Mapping[FinishReason, str]] = {
     FinishReason.STOP: "stop",
@@ -35,9 +34,6 @@ WORDS: Final[Mapping[FinishReason, str]] = {
     FinishReason.REFUSAL: "stop",
 }
 """How a finish is said. Not here: this API has no word for it. A refusal that was cut is said as ``length``."""
-
-REASONING_KEYS: Final = frozenset({"reasoning_content", "reasoning"})
-"""Sources of reasoning that are keys of a delta; ``think`` goes out between markers in the content."""
 
 FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
     ErrorKind.CONTEXT_OVERFLOW: ("invalid_request_error", "context_length_exceeded"),

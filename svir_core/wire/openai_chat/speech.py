@@ -15,14 +15,13 @@ from svir_core.quirk import Quirk
 from svir_core.response import AnomalyCode
 from svir_core.slow_json import read_exact, read_numbers
 from svir_core.wire.json_value import Json, is_array, is_object
-from svir_core.wire.openai_chat.reasoning_details import DETAILS, Details, are_objects
+from svir_core.wire.openai_chat.reasoning_details import DETAILS, Details
 from svir_core.wire.openai_chat.repetition import GrowingTexts
-from svir_core.wire.openai_chat.table import DELTA_KEYS, Move
+from svir_core.wire.openai_chat.table import DELTA_KEYS, REASONING_KEYS, Move
 
 Said = list[tuple[str, str]]
 """Texts that are not empty, each with the key it came under."""
 
-REASONING_KEYS: Final = ("reasoning_content", "reasoning")
 TEXTS: Final = frozenset({*REASONING_KEYS, "content", "refusal"})
 
 THINKING: Final = "thinking"
@@ -124,7 +123,7 @@ class Speech:
     def _read_details(self, value: Any) -> Said:
         if value == "":
             return []
-        if self._details is None or not is_array(value) or not are_objects(value):
+        if self._details is None or not is_array(value) or not all(map(is_object, value)):
             self._forgive(AnomalyCode.WRONG_TYPE)
             return []
         text = "".join([self._details.add(entry) for entry in self._again(read_exact)[DETAILS]])

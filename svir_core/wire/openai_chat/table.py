@@ -20,6 +20,9 @@ from svir_core.errors import ProtocolError, SvirError, TruncatedStreamError, Uns
 from svir_core.quirk import Quirk
 from svir_core.response import FinishReason
 
+API_NAME: Final = "openai_chat"
+"""The name of this API, and the ``Opaque.api`` of continuation data that came from it."""
+
 EVENT_TYPES: Final = frozenset({"message", "error"})
 DONE: Final = b"[DONE]"
 
@@ -27,7 +30,10 @@ CHUNK_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "u
 CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason", "usage"})
 """What the codec reads of a chunk and of a choice; the rest is accepted, and kept with ``extra=True``."""
 
-DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls"})
+REASONING_KEYS: Final = ("reasoning_content", "reasoning")
+"""The keys of reasoning in a delta and in a message, which are its sources too; the first wins over an equal second."""
+
+DELTA_KEYS: Final = frozenset({"role", "content", *REASONING_KEYS, "refusal", "tool_calls"})
 CALL_KEYS: Final = frozenset({"index", "id", "type", "function"})
 """Unknown keys of a call are continuation data: kept, and sent back."""
 

@@ -60,21 +60,20 @@ def read(report: Any) -> Usage | None:
     has a figure that is no count."""
     if not is_object(report):
         return None
-    fields = report
     figures = [
-        fields.get("prompt_tokens"),
-        fields.get("completion_tokens"),
-        fields.get("total_tokens"),
-        _detail(fields, "completion_tokens_details", "reasoning_tokens"),
-        _detail(fields, "prompt_tokens_details", "cached_tokens"),
+        report.get("prompt_tokens"),
+        report.get("completion_tokens"),
+        report.get("total_tokens"),
+        _detail(report, "completion_tokens_details", "reasoning_tokens"),
+        _detail(report, "prompt_tokens_details", "cached_tokens"),
     ]
     if figures[0] is None or figures[1] is None or not all(_is_count(figure) for figure in figures):
         return None
     return Usage(*figures)
 
 
-def _detail(fields: Json, group: str, name: str) -> Any:
-    details = fields.get(group)
+def _detail(report: Json, group: str, name: str) -> Any:
+    details = report.get(group)
     return details.get(name) if is_object(details) else details
 
 
