@@ -25,7 +25,7 @@ from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import Completion
-from svir_core.think import Think, resolve
+from svir_core.think import Think
 from svir_core.wire import openai_chat
 from svir_core.wire.api import Api, CodecOptions, Mode, Model
 
@@ -148,7 +148,6 @@ class AsyncClient:
         key = KeySource(api_key, api_key_env, api_key_file)
         del api_key  # a traceback's locals show no key
         key.read(os.environ)
-        resolve(think)  # refuses what it does not know, now rather than in the first call
         return cls(
             openai_chat.API,
             Endpoint.parse(base_url, headers=() if headers is None else headers, allow_http=allow_http, url=endpoint),

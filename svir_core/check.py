@@ -46,13 +46,20 @@ def seconds(value: float, where: str) -> float:
     return float(value) if value < sys.float_info.max else math.inf
 
 
-def as_bytes(data: Any) -> bytes:
-    """What was pushed, as bytes; ``ConfigError`` when it is none."""
+def count(value: int, minimum: int, where: str) -> int:
+    """``value``, which must be an integer of ``minimum`` or more; a bool is none. ``ConfigError`` otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ConfigError(f"{where} must be an integer of {minimum} or more")
+    return value
+
+
+def as_bytes(data: Any, where: str = "push()") -> bytes:
+    """``data``, which ``where`` takes, as bytes; ``ConfigError`` when it is none."""
     if isinstance(data, bytes | bytearray):
         return bytes(data)
     if isinstance(data, memoryview):
         return data.tobytes()
-    raise ConfigError(f"push() takes bytes, not {type(data).__name__}")
+    raise ConfigError(f"{where} takes bytes, not {type(data).__name__}")
 
 
 def instance_of(*kinds: type) -> Validator:
@@ -83,7 +90,6 @@ def at_least(minimum: int) -> Validator:
     """An attrs validator: an integer of ``minimum`` or more; a bool is none."""
 
     def validate(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-            raise ConfigError(f"{type(instance).__name__}.{attribute.name} must be an integer of {minimum} or more")
+        count(value, minimum, f"{type(instance).__name__}.{attribute.name}")
 
     return validate

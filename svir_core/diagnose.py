@@ -19,7 +19,6 @@ from svir_core.limits import ANOMALY_EXCERPT_BYTES, Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.response import AnomalyCode
 from svir_core.think import Think
-from svir_core.wire import openai_chat
 from svir_core.wire.api import Api, CodecOptions, Mode
 from svir_core.wire.policy import REFUSED
 
@@ -154,17 +153,22 @@ def _findings(trials: _Trials, strict: Attempt, last: Attempt) -> list[Finding]:
 def explain(
     data: bytes | bytearray | memoryview,
     *,
-    api: Api = openai_chat.API,
+    api: Api | None = None,
     think: Think | str = "split",
     limits: Limits | None = None,
 ) -> Explanation:
     """How ``data``, a whole recorded response body of ``api``, decodes: in strict mode, else in lenient mode, else
-    with the fewest quirks; and what was wrong at which byte. ``think`` and ``limits`` are those of a decoder.
+    with the fewest quirks; and what was wrong at which byte. ``api`` is Chat Completions unless another is given;
+    ``think`` and ``limits`` are those of a decoder.
 
     Never raises for what the recording holds: its failures are the explanation. ``ConfigError`` for an argument that
     is none of these.
     """
-    trials = _Trials(as_bytes(data), api, think, limits or Limits())
+    if api is None:
+        from svir_core.wire.openai_chat import API  # imported late: most programs never explain
+
+        api = API
+    trials = _Trials(as_bytes(data, "explain()"), api, think, Limits() if limits is None else limits)
     attempts = [trials.attempt(Mode.STRICT)]
     if attempts[0].completion is not None:
         return Explanation(attempts)

@@ -8,7 +8,7 @@ import attrs
 
 from svir_core.check import choice
 from svir_core.errors import ErrorKind, SvirError
-from svir_core.quirk import NONE, Quirk, names_of
+from svir_core.quirk import NONE, Quirk, spelled
 from svir_core.response import AnomalyCode, Completion
 from svir_core.wire.api import Mode
 
@@ -49,7 +49,7 @@ class Attempt:
         return self.outcome if isinstance(self.outcome, SvirError) else None
 
     def __str__(self) -> str:
-        way = " with ".join([self.mode.value, *filter(None, [" | ".join(names_of(self.quirks))])])
+        way = f"{self.mode.value} with {spelled(self.quirks)}" if self.quirks else self.mode.value
         if isinstance(self.outcome, Completion):
             return f"{way}: completes, finish {self.outcome.finish.value}"
         return f"{way}: {self.outcome.kind.value} error at byte {self.outcome.offset}: {self.outcome.detail}"
@@ -87,7 +87,7 @@ class Finding:
 
     def __str__(self) -> str:
         times = "" if self.count == 1 else f", {self.count} times"
-        quirks = " | ".join(names_of(self.quirks))
+        quirks = spelled(self.quirks)
         if self.lenient:
             recorded = "" if self.code is None else f" and records {self.code.value}"
             repair = f"lenient reads past it{recorded}" + (f", {quirks} would read it" if quirks else "")
@@ -151,7 +151,7 @@ class Explanation:
             if excerpts:
                 yield f"  {finding.excerpt!r}"
         for other in self.alternatives:
-            yield f"{' | '.join(names_of(other))} would complete it too"
+            yield f"{spelled(other)} would complete it too"
 
     def __str__(self) -> str:
         return self.report()

@@ -60,12 +60,6 @@ def fail(path: Path, words: str) -> NoReturn:
     raise ConfigError(f"{where(path)}: {words}")
 
 
-def clean(text: str) -> str:
-    """``text`` as a plain ``str``, sanitised."""
-    text = str.__str__(text)
-    return text if text.isascii() else sanitize(text)
-
-
 class Form(Protocol):
     """One field's JSON: ``read(write(value)) == value``; both raise ``ConfigError`` naming ``path``."""
 
@@ -95,7 +89,9 @@ class _String(_Symmetric):
     __slots__ = ()
 
     def read(self, document: Any, path: Path) -> str:
-        return clean(document) if isinstance(document, str) else fail(path, f"expected a string, got {said(document)}")
+        return (
+            sanitize(document) if isinstance(document, str) else fail(path, f"expected a string, got {said(document)}")
+        )
 
 
 class _FilePath(_Symmetric):
@@ -167,7 +163,7 @@ class _Json(_Symmetric):
     def _object(self, document: Mapping[object, object], path: Path, depth: int) -> dict[str, Any]:
         copy: dict[str, Any] = {}
         for key, value in document.items():
-            if not isinstance(key, str) or clean(key) != key:
+            if not isinstance(key, str) or sanitize(key) != key:
                 fail(path, "the key of an object must be a string of valid Unicode")
             copy[str.__str__(key)] = self._value(value, (path, key), depth)
         return copy
@@ -176,7 +172,7 @@ class _Json(_Symmetric):
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            return clean(value)
+            return sanitize(value)
         if isinstance(value, int | float):
             return NUMBER.read(value, path)
         if depth >= NESTING:

@@ -35,7 +35,7 @@ def sanitize(text: str) -> str:
     """``text`` as an exact ``str``: a lone surrogate becomes U+FFFD, two halves of one character are joined."""
     if text.isascii():
         return str.__str__(text)  # of a subclass too: orjson takes no other type as a key
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return str.encode(text, "utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def string(text: str) -> bytes:

@@ -70,6 +70,11 @@ def names_of(quirks: Quirk) -> list[str]:
     return [quirk.name for quirk in Quirk if quirk in quirks and quirk.name is not None]
 
 
+def spelled(quirks: Quirk) -> str:
+    """``quirks`` in words, as ``A | B``; ``""`` when there are none."""
+    return " | ".join(names_of(quirks))
+
+
 def named(names: Iterable[str]) -> Quirk:
     """The set of quirks with these names; ``ConfigError`` that lists all names for one that is none."""
     quirks = NONE
@@ -77,11 +82,4 @@ def named(names: Iterable[str]) -> Quirk:
         if name not in Quirk.__members__:
             raise ConfigError(f"a quirk is one of {', '.join(Quirk.__members__)}")
         quirks |= Quirk[name]
-    return quirks
-
-
-def checked(quirks: Quirk) -> Quirk:
-    """``quirks`` when it is a set of quirks, else ``ConfigError``."""
-    if not isinstance(quirks, Quirk):
-        raise ConfigError(f"quirks must be a Quirk, not a {type(quirks).__name__}")
     return quirks

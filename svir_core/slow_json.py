@@ -106,11 +106,6 @@ def loosely(data: bytes) -> Any:
         return None
 
 
-def join_surrogates(text: str) -> str:
-    """``text`` with surrogate pairs joined and lone surrogates made U+FFFD."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def read_surrogates(text: str) -> Any:
     """The value of JSON ``text``, lone surrogates kept as they are.
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.lowlevel
 
-from svir_core.check import seconds
+from svir_core.check import count, seconds
 from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11.connection import Connection
@@ -20,12 +20,6 @@ from svir_transport.h11.pool import Lease, Pool
 from svir_transport.h11.response import H11Response
 from svir_transport.h11.roundtrip import RoundTrip
 from svir_transport.h11.upload import Upload
-
-
-def _count(name: str, value: int, minimum: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ConfigError(f"{name} must be an integer of {minimum} or more")
-    return value
 
 
 class H11Transport:
@@ -54,8 +48,8 @@ class H11Transport:
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._connect_timeout = seconds(connect_timeout, "connect_timeout")
-        self._max_connections = _count("max_connections", max_connections, 1)
-        self._max_idle = _count("max_idle", max_idle, 0)
+        self._max_connections = count(max_connections, 1, "max_connections")
+        self._max_idle = count(max_idle, 0, "max_idle")
         self._idle_expiry = seconds(idle_expiry, "idle_expiry")
         if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
             raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")

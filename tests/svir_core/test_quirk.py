@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ConfigError
-from svir_core.quirk import NONE, Quirk, checked, named, names_of
+from svir_core.quirk import NONE, Quirk, named, names_of, spelled
+from svir_core.wire.openai_chat import Decoder
 
 
 @given(st.sets(st.sampled_from(Quirk)))
@@ -30,9 +31,9 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 @pytest.mark.parametrize("value", [None, 0, 1, "DONE_OPTIONAL", [Quirk.DONE_OPTIONAL]])
 def test_only_a_quirk_is_a_set_of_quirks(value: Any) -> None:
     with pytest.raises(ConfigError, match="quirks must be a Quirk, not a"):
-        checked(value)
+        Decoder(quirks=value)
 
 
-def test_a_set_is_taken_as_it_is() -> None:
-    assert checked(Quirk.DONE_OPTIONAL | Quirk.FINISH_OPEN) == Quirk.DONE_OPTIONAL | Quirk.FINISH_OPEN
-    assert checked(NONE) is NONE
+def test_a_set_is_spelled_as_a_caller_writes_it() -> None:
+    assert spelled(Quirk.FINISH_OPEN | Quirk.DONE_OPTIONAL) == "DONE_OPTIONAL | FINISH_OPEN"
+    assert spelled(NONE) == ""

@@ -17,9 +17,10 @@ from typing import Any, Final
 
 import orjson
 
+from svir_core.check import expect
 from svir_core.event import Event, ToolCallDelta
 from svir_core.limits import Limits
-from svir_core.quirk import NONE, Quirk, checked
+from svir_core.quirk import NONE, Quirk
 from svir_core.response import AnomalyCode, Completion, Usage
 from svir_core.slow_json import read_exact, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
@@ -92,11 +93,11 @@ class Decoder(StreamDecoder):
         extra: bool = False,
         quirks: Quirk = NONE,
     ) -> None:
-        limits = limits or Limits()
+        limits = Limits() if limits is None else expect(limits, Limits, "limits")
         super().__init__(mode=mode, limits=limits, clock=clock, types=EVENT_TYPES, terminator=DONE)
         markers = resolve(think)
         self._splitter = None if markers is None else ThinkSplitter(markers)
-        self._progress = Progress(checked(quirks))
+        self._progress = Progress(expect(quirks, Quirk, "quirks"))
         self._calls = Calls(limits.tool_calls, self._exact_call, quirks)
         self._speech = Speech(self._forgive, self._again, quirks)
         self._repetition = CallRepetition(quirks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from svir_core.event import ToolCallDelta
-from svir_core.slow_json import join_surrogates
+from svir_core.json_text import sanitize
 from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_chat.calls import says_something
 
@@ -45,7 +45,7 @@ class Mender:
         if "\ud800" <= text[-1] <= "\udbff":
             self.halves[place] = text[-1]
             text = text[:-1]
-        return join_surrogates(text)
+        return sanitize(text)
 
 
 def _string(fields: Json, key: str) -> str | None:

@@ -881,7 +881,7 @@ def test_push_takes_nothing_else() -> None:
         Decoder().push("data")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("option", [{"mode": "odd"}, {"think": "odd"}])
+@pytest.mark.parametrize("option", [{"mode": "odd"}, {"think": "odd"}, {"limits": 0}, {"limits": "odd"}])
 def test_options_are_checked(option: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         Decoder(**option)
