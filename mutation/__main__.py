@@ -72,6 +72,7 @@ def score(module: str, part: str) -> Score:
                 f"  - {mutant.was}",
                 f"  + {mutant.now}",
                 sep="\n",
+                flush=True,
             )
     stale = () if part else tuple(sorted(known - seen))
     return Score(module, len(made), len(made) - equivalent - len(survivors), equivalent, tuple(survivors), stale)

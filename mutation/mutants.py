@@ -50,9 +50,17 @@ def mutants(source: str) -> Iterator[Mutant]:
     for scope, node in _nodes(module, ""):
         for changed in operators.changes(node, top=not scope):
             code: str = module.deep_replace(node, changed).code
-            if code not in seen:
+            if code not in seen and _compiles(code):
                 seen.add(code)
                 yield _mutant(scope, source, code)
+
+
+def _compiles(code: str) -> bool:
+    try:
+        compile(code, "mutant", "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _nodes(node: Node, scope: str) -> Iterator[tuple[str, Node]]:
@@ -144,7 +152,8 @@ class Operators:
                 yield node.with_changes(attr=self._name(other))
 
     def _BooleanOperation(self, node: Node) -> Iterator[Node]:
-        yield from (node.left, node.right)
+        for one in (node.left, node.right):
+            yield one.with_changes(lpar=node.lpar or one.lpar, rpar=node.rpar or one.rpar)
 
     def _If(self, node: Node) -> Iterator[Node]:
         for word in ("True", "False"):

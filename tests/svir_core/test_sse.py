@@ -46,6 +46,12 @@ def frames(pieces: Iterable[bytes], framer: Framer | None = None) -> list[Frame]
         (b"error: a\n\n", [(Kind.FIELD, 0, None, b"error: a")]),
         (b"id: \xff\n\n", [(Kind.TEXT, 0, None, b"id: \xff")]),
         (b"id: \xc3\xa9\n\n", []),
+        (b"retry: 5\n\n", []),
+        (b"event: message\ndata: a\n\n", [(Kind.EVENT, 0, None, b"a")]),
+        (b"event: odd\nevent:\ndata: a\n\n", [(Kind.TYPE, 0, None, b"event: odd"), (Kind.EVENT, 0, None, b"a")]),
+        (b"{\nerror: a\n\n", [(Kind.BARE, 0, None, b"{"), (Kind.FIELD, 2, None, b"error: a")]),
+        (b"{\nerror: a", [(Kind.BARE, 0, None, b"{"), (Kind.DROPPED, 2, None, b"error: a")]),
+        (b"{\nretry: 5\n\n", [(Kind.BARE, 0, None, b"{")]),
         (b'{"a"}\n', [(Kind.BARE, 0, None, b'{"a"}')]),
         (b'{"a"', [(Kind.DROPPED, 0, None, b'{"a"')]),
         (b"{\nx", [(Kind.BARE, 0, None, b"{\nx")]),
@@ -81,6 +87,7 @@ def test_offsets_count_from_where_the_body_began() -> None:
 def test_single_takes_exactly_one_whole_event() -> None:
     framer = make(limit=20)
     assert framer.single(b"data: a\n\n") == b"a"
+    assert framer.single(b"data: 123456789012\n\n") == b"123456789012"
     for data in (
         b"data: \n\n",
         b"data: a\n",
@@ -91,7 +98,7 @@ def test_single_takes_exactly_one_whole_event() -> None:
         b"data: " + b"x" * 20 + b"\n\n",
     ):
         assert framer.single(data) is None
-    assert framer.count == 1
+    assert framer.count == 2
     for pending in (b"da", b"data: x\n", b"{\n", b"data: x\n\r"):
         framer = make()
         framer.push(pending)
@@ -118,6 +125,40 @@ def test_the_limit_ends_the_frames() -> None:
     assert framer.push(b"data: a\n\n" + b"data: " + b"x" * 20 + b"\n\ndata: b\n\n") == [(Kind.EVENT, 0, None, b"a")]
     assert isinstance(framer.error, ResponseLimitError)
     assert framer.error.offset == 9
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_the_size_of_an_event_is_its_lines_and_one_byte_for_each_end(end: bytes) -> None:
+    for data, size, last in (
+        (b"data: a" + end * 2, 8, 0),
+        (b"data: a" + end + b"data: bc" + end * 2, 17, len(b"data: a" + end)),
+        (b"{" + end + b'"a": 1' + end + b"}" + end, 11, len(b'{"a": 1' + end * 2)),
+    ):
+        for stride in (len(data), 3, 1):
+            pieces = [data[start : start + stride] for start in range(0, len(data), stride)]
+            fits, refused = make(limit=size), make(limit=size - 1)
+            assert len(frames(pieces * 2, fits)) == 2
+            assert fits.error is None
+            assert frames(pieces, refused) == []
+            assert refused.error is not None
+            assert refused.error.offset == last
+
+
+def test_an_unfinished_line_may_be_as_large_as_the_limit() -> None:
+    for pieces in ([b"data: xxxx"], [b"data: ", b"xxxx"], [b"data: xxx", b"x"]):
+        framer = make(limit=10)
+        framer.start_at(5)
+        for piece in pieces:
+            assert framer.push(piece) == []
+        assert framer.error is None
+        assert framer.push(b"x") == []
+        assert framer.error is not None
+        assert framer.error.offset == 5
+
+
+def test_a_framer_begins_with_nothing_seen() -> None:
+    framer = make()
+    assert (framer.count, framer.error, framer.ended) == (0, None, False)
 
 
 def test_comments_and_events_are_counted() -> None:
@@ -180,6 +221,18 @@ def test_a_large_line_in_small_pieces_takes_linear_work(end: bytes) -> None:
     large = b"data: " + b"x" * 400_000 + end
     assert work(large, 16) - work(small, 16) < 5 * 200_000
     assert work(large, 16) < 8 * len(large)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r", b""])
+def test_nothing_of_a_large_line_is_lost(end: bytes) -> None:
+    value = b"".join(b"%d," % number for number in range(3000))
+    data = b"data: " + value + end * 2 + b"data: next" + end * 2
+    for stride in (1, 100, 4095, 4096, 4097, len(data)):
+        found = frames(data[start : start + stride] for start in range(0, len(data), stride))
+        if end:
+            assert found == [(Kind.EVENT, 0, None, value), (Kind.EVENT, 6 + len(value + end * 2), None, b"next")]
+        else:
+            assert found == [(Kind.REST, 0, None, value + b"data: next")]
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from email.utils import formatdate
 
 import pytest
@@ -17,7 +18,7 @@ from svir_core.errors import (
     TransportError,
     UnsupportedError,
 )
-from svir_core.status import JUDGED_BY_BODY, STATUSES, error_class, retry_after, status_error
+from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, STATUSES, error_class, retry_after, status_error
 from svir_core.wire.failure import Failure
 
 NOW = 1_796_036_756.0  # Mon, 30 Nov 2026 11:05:56 GMT
@@ -45,6 +46,48 @@ def test_every_status_has_its_error(status: int) -> None:
 def test_the_table_names_only_statuses_that_are_no_success() -> None:
     assert all(400 <= status < 600 for status in STATUSES)
     assert not JUDGED_BY_BODY & STATUSES.keys()
+
+
+def test_which_statuses_are_retried_lean() -> None:
+    assert {400, 422} == RETRIED_LEAN
+
+
+@pytest.mark.parametrize(
+    ("status", "failure", "words"),
+    [
+        (401, Failure(), "did not accept the key"),
+        (429, Failure(), "wants fewer requests"),
+        (408, Failure(), "gave up waiting"),
+        (500, Failure(), "a gateway before it failed"),
+        (418, Failure(), "did not take the request"),
+        (400, Failure(code="context_length_exceeded"), "does not fit the model's context"),
+        (400, Failure(code="content_filter"), "content filter refused the prompt"),
+        (304, Failure(), "nothing has changed"),
+        (404, Failure(), "the model's name"),
+        (405, Failure(), "does not take such a request"),
+        (300, Failure(), "redirects are not followed"),
+        (399, Failure(), "redirects are not followed"),
+        (299, Failure(), "did not take the request"),
+    ],
+)
+def test_what_a_status_is_in_words(status: int, failure: Failure, words: str) -> None:
+    error = status_error(status, failure, 7.0)
+    assert str(error).startswith(f"status {status}: ")
+    assert words in str(error)
+    assert error.retry_after == 7.0
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_every_month_of_a_date(month: int) -> None:
+    now = datetime(2026, month, 5, 11, 5, 56, tzinfo=UTC).timestamp()
+    name = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")[month - 1]
+    for value in (
+        f"Mon, 05 {name} 2026 11:06:06 GMT",
+        f"Monday, 05-{name}-26 11:06:06 GMT",
+        f"Monday, 05-{name}-26 11:06:06 UTC",
+        f"Mon {name}  5 11:06:06 2026",
+    ):
+        assert retry_after(value, now) == 10.0
 
 
 @pytest.mark.parametrize("status", range(300, 600))
