@@ -10,8 +10,7 @@ with ``ConfigError``. So are values of types that are not in the table, subclass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, Final, TypeVar, cast, overload
 
@@ -47,128 +46,24 @@ from svir_core.json_form import (
     Array,
     Choice,
     Flags,
-    Form,
     Optional,
-    Path,
     Word,
     fail,
-    said,
 )
+from svir_core.json_record import Field, Row, Rows, record, word
 from svir_core.wire import api
 
 T = TypeVar("T")
 
-
-@attrs.frozen
-class _Field:
-    """One field: its name in JSON, its form, its default, and how it is read from a value."""
-
-    name: str
-    form: Form
-    default: Any
-    get: Callable[[Any], Any]
-
-
-@attrs.frozen
-class Row:
-    """One type: its tag, its fields in the order of its JSON, and what makes it again."""
-
-    cls: type
-    tag: str
-    fields: tuple[_Field, ...]
-
-    def write(self, value: Any, path: Path) -> dict[str, Any]:
-        """``value`` as an object."""
-        document: dict[str, Any] = {"type": self.tag}
-        for field in self.fields:
-            content = field.get(value)
-            if not _same(content, field.default):
-                document[field.name] = field.form.write(content, (path, field.name))
-        return document
-
-    def read(self, document: Mapping[str, Any], path: Path) -> Any:
-        """The value that ``document`` stands for."""
-        values: dict[str, Any] = {}
-        for field in self.fields:
-            if field.name in document:
-                values[field.name] = field.form.read(document[field.name], (path, field.name))
-            elif field.default is attrs.NOTHING:
-                fail((path, field.name), "is missing")
-        for key in document:
-            if key != "type" and key not in values:
-                fail((path, str(key)), f"{self.tag!r} has no such field")
-        try:
-            return self.cls(**values)
-        except SvirError as error:
-            detail = error.detail
-        return fail(path, detail)
-
-
-def _same(value: Any, default: Any) -> bool:
-    """Whether ``value`` may be left out. Keys in another order are another value: prompts are cached by bytes."""
-    if type(value) is not type(default) or value != default:
-        return False
-    return not isinstance(value, dict) or list(cast("dict[str, Any]", value)) == list(default)
-
-
-def _record(tag: str, cls: type[attrs.AttrsInstance], **forms: Form) -> Row:
-    """The row of an attrs class; its defaults are the class's own."""
-    fields: list[_Field] = []
-    for name, form in forms.items():
-        default: Any = getattr(attrs.fields(cls), name).default
-        if isinstance(default, cast("type[Any]", attrs.Factory)):
-            default = default.factory()
-        fields.append(_Field(name, form, default, attrgetter(name)))
-    return Row(cls, tag, tuple(fields))
-
-
-def _word(tag: str, cls: type[Enum]) -> Row:
-    """The row of an enum, for a member that stands alone; a field holds its value only."""
-    return Row(cls, tag, (_Field("value", Word(cls), attrs.NOTHING, lambda member: member),))
-
-
-class _Tagged:
-    """An object of one of these types, known by its ``type``; without types, any that has a row."""
-
-    __slots__ = ("_classes",)
-
-    def __init__(self, *classes: type) -> None:
-        self._classes = classes
-
-    def write(self, value: Any, path: Path) -> dict[str, Any]:
-        """What the row of the value's type writes."""
-        row = _BY_CLASS.get(cast(object, value).__class__)
-        if row is None:
-            fail(path, f"{said(value)} has no JSON form")
-        return self._expected(row, path).write(value, path)
-
-    def read(self, document: Any, path: Path) -> Any:
-        """What the row of the object's ``type`` reads."""
-        if not isinstance(document, Mapping):
-            fail(path, f"expected an object with a type, got {said(document)}")
-        fields = cast("Mapping[str, Any]", document)
-        if "type" not in fields:
-            fail((path, "type"), "is missing")
-        tag = fields["type"]
-        row = _BY_TAG.get(tag) if isinstance(tag, str) else None
-        if row is None:
-            fail((path, "type"), "is not the name of a type")
-        return self._expected(row, (path, "type")).read(fields, path)
-
-    def _expected(self, row: Row, path: Path) -> Row:
-        if self._classes and row.cls not in self._classes:
-            names = " or ".join(repr(_BY_CLASS[cls].tag) for cls in self._classes)
-            fail(path, f"expected {names}, got {row.tag!r}")
-        return row
-
-
-_SOURCE: Final = _Tagged(message.PathSource, message.BytesSource, message.UrlSource)
+_ROWS: Final = Rows()
+_tagged: Final = _ROWS.tagged
+_SOURCE: Final = _tagged(message.PathSource, message.BytesSource, message.UrlSource)
 _RESULT_PARTS: Final = (message.Text, message.Image, message.TextFile, message.Media)
-_PART: Final = _Tagged(*_RESULT_PARTS, message.Reasoning, message.ToolCall, message.ToolResult, message.Opaque)
+_PART: Final = _tagged(*_RESULT_PARTS, message.Reasoning, message.ToolCall, message.ToolResult, message.Opaque)
 _PARTS: Final = Array(_PART)
-_OPAQUE: Final = Optional(_Tagged(message.Opaque))
-_USAGE: Final = Optional(_Tagged(response.Usage))
-_ANOMALIES: Final = Array(_Tagged(response.Anomaly))
+_OPAQUE: Final = Optional(_tagged(message.Opaque))
+_USAGE: Final = Optional(_tagged(response.Usage))
+_ANOMALIES: Final = Array(_tagged(response.Anomaly))
 _MAYBE_STRING: Final = Optional(STRING)
 _MAYBE_INTEGER: Final = Optional(INTEGER)
 _MAYBE_NUMBER: Final = Optional(NUMBER)
@@ -177,14 +72,14 @@ _MAYBE_NUMBER: Final = Optional(NUMBER)
 def _error(tag: str, cls: type[SvirError]) -> Row:
     """The row of an error; the server's message is part of it, as it is of a pickle."""
     fields = (
-        _Field("detail", STRING, attrs.NOTHING, attrgetter("detail")),
-        _Field("retry_after", _MAYBE_NUMBER, None, attrgetter("retry_after")),
-        _Field("status", _MAYBE_INTEGER, None, attrgetter("status")),
-        _Field("unsent", BOOLEAN, False, attrgetter("unsent")),
-        _Field("partial", Optional(_Tagged(response.Partial)), None, attrgetter("partial")),
-        _Field("server_message", _MAYBE_STRING, None, attrgetter("_server_message")),
-        _Field("anomalies", _ANOMALIES, (), attrgetter("anomalies")),
-        _Field("offset", _MAYBE_INTEGER, None, attrgetter("offset")),
+        Field("detail", STRING, attrs.NOTHING, attrgetter("detail")),
+        Field("retry_after", _MAYBE_NUMBER, None, attrgetter("retry_after")),
+        Field("status", _MAYBE_INTEGER, None, attrgetter("status")),
+        Field("unsent", BOOLEAN, False, attrgetter("unsent")),
+        Field("partial", Optional(_tagged(response.Partial)), None, attrgetter("partial")),
+        Field("server_message", _MAYBE_STRING, None, attrgetter("_server_message")),
+        Field("anomalies", _ANOMALIES, (), attrgetter("anomalies")),
+        Field("offset", _MAYBE_INTEGER, None, attrgetter("offset")),
     )
     return Row(cls, tag, fields)
 
@@ -204,18 +99,18 @@ _ERRORS: Final[Mapping[str, type[SvirError]]] = {
     "attachment_error": errors.AttachmentError,
     "config_error": errors.ConfigError,
 }
-_EVENT: Final = _Tagged(event.TextDelta, event.ReasoningDelta, event.ToolCallDelta, event.Completed)
+_EVENT: Final = _tagged(event.TextDelta, event.ReasoningDelta, event.ToolCallDelta, event.Completed)
 
 TABLE: Final = (
     # messages and their parts
-    _word("role", message.Role),
-    _record("message", message.Message, role=Word(message.Role), parts=_PARTS),
-    _record("text", message.Text, text=STRING),
-    _record("image", message.Image, source=_SOURCE, media_type=_MAYBE_STRING),
-    _record("text_file", message.TextFile, source=_SOURCE, name=STRING, escaped_length=_MAYBE_INTEGER),
-    _record("media", message.Media, source=_SOURCE, media_type=_MAYBE_STRING, name=_MAYBE_STRING),
-    _record("reasoning", message.Reasoning, source=STRING, text=STRING, opaque=_OPAQUE),
-    _record(
+    word("role", message.Role),
+    record("message", message.Message, role=Word(message.Role), parts=_PARTS),
+    record("text", message.Text, text=STRING),
+    record("image", message.Image, source=_SOURCE, media_type=_MAYBE_STRING),
+    record("text_file", message.TextFile, source=_SOURCE, name=STRING, escaped_length=_MAYBE_INTEGER),
+    record("media", message.Media, source=_SOURCE, media_type=_MAYBE_STRING, name=_MAYBE_STRING),
+    record("reasoning", message.Reasoning, source=STRING, text=STRING, opaque=_OPAQUE),
+    record(
         "tool_call",
         message.ToolCall,
         id=STRING,
@@ -225,27 +120,27 @@ TABLE: Final = (
         synthetic_id=BOOLEAN,
         opaque=_OPAQUE,
     ),
-    _record(
+    record(
         "tool_result",
         message.ToolResult,
         call_id=STRING,
-        content=Choice(str, str, STRING, Array(_Tagged(*_RESULT_PARTS))),
+        content=Choice(str, str, STRING, Array(_tagged(*_RESULT_PARTS))),
         is_error=BOOLEAN,
     ),
-    _record("opaque", message.Opaque, api=STRING, json=STRING),
-    _record("path_source", message.PathSource, path=FILE_PATH),
-    _record("bytes_source", message.BytesSource, data=BASE64),
-    _record("url_source", message.UrlSource, url=STRING),
+    record("opaque", message.Opaque, api=STRING, json=STRING),
+    record("path_source", message.PathSource, path=FILE_PATH),
+    record("bytes_source", message.BytesSource, data=BASE64),
+    record("url_source", message.UrlSource, url=STRING),
     # requests
-    _record(
+    record(
         "request",
         request.Request,
         model=STRING,
         system=_MAYBE_STRING,
-        messages=Array(_Tagged(message.Message)),
-        tools=Array(_Tagged(request.Tool)),
-        tool_choice=_Tagged(request.ToolChoice),
-        response_format=Choice(request.ResponseFormat, str, Word(request.ResponseFormat), _Tagged(request.Schema)),
+        messages=Array(_tagged(message.Message)),
+        tools=Array(_tagged(request.Tool)),
+        tool_choice=_tagged(request.ToolChoice),
+        response_format=Choice(request.ResponseFormat, str, Word(request.ResponseFormat), _tagged(request.Schema)),
         effort=Optional(Word(request.Effort)),
         max_tokens=_MAYBE_INTEGER,
         temperature=_MAYBE_NUMBER,
@@ -256,20 +151,20 @@ TABLE: Final = (
         send_reasoning=BOOLEAN,
         extra=JSON,
     ),
-    _record("tool", request.Tool, name=STRING, description=STRING, schema=JSON, extra=JSON),
-    _record("tool_choice", request.ToolChoice, mode=Word(request.ToolMode), name=_MAYBE_STRING),
-    _word("tool_mode", request.ToolMode),
-    _record("schema", request.Schema, name=STRING, schema=JSON, strict=BOOLEAN),
-    _word("response_format", request.ResponseFormat),
-    _word("effort", request.Effort),
+    record("tool", request.Tool, name=STRING, description=STRING, schema=JSON, extra=JSON),
+    record("tool_choice", request.ToolChoice, mode=Word(request.ToolMode), name=_MAYBE_STRING),
+    word("tool_mode", request.ToolMode),
+    record("schema", request.Schema, name=STRING, schema=JSON, strict=BOOLEAN),
+    word("response_format", request.ResponseFormat),
+    word("effort", request.Effort),
     # responses
-    _record(
+    record(
         "completion",
         response.Completion,
         finish=Word(response.FinishReason),
         parts=_PARTS,
         usage=_USAGE,
-        timing=Optional(_Tagged(response.Timing)),
+        timing=Optional(_tagged(response.Timing)),
         model=_MAYBE_STRING,
         id=_MAYBE_STRING,
         anomalies=_ANOMALIES,
@@ -277,9 +172,9 @@ TABLE: Final = (
         raw_finish=_MAYBE_STRING,
         extra=JSON,
     ),
-    _record("partial", response.Partial, parts=_PARTS, usage=_USAGE, model=_MAYBE_STRING, id=_MAYBE_STRING),
-    _word("finish_reason", response.FinishReason),
-    _record(
+    record("partial", response.Partial, parts=_PARTS, usage=_USAGE, model=_MAYBE_STRING, id=_MAYBE_STRING),
+    word("finish_reason", response.FinishReason),
+    record(
         "usage",
         response.Usage,
         input=_MAYBE_INTEGER,
@@ -289,13 +184,13 @@ TABLE: Final = (
         cache_read=_MAYBE_INTEGER,
         cache_write=_MAYBE_INTEGER,
     ),
-    _record("timing", response.Timing, first=_MAYBE_NUMBER, last=_MAYBE_NUMBER, end=NUMBER, visible=INTEGER),
-    _record("anomaly", response.Anomaly, code=Word(response.AnomalyCode), offset=INTEGER, excerpt=BASE64),
-    _word("anomaly_code", response.AnomalyCode),
+    record("timing", response.Timing, first=_MAYBE_NUMBER, last=_MAYBE_NUMBER, end=NUMBER, visible=INTEGER),
+    record("anomaly", response.Anomaly, code=Word(response.AnomalyCode), offset=INTEGER, excerpt=BASE64),
+    word("anomaly_code", response.AnomalyCode),
     # events
-    _record("text_delta", event.TextDelta, text=STRING),
-    _record("reasoning_delta", event.ReasoningDelta, source=STRING, text=STRING),
-    _record(
+    record("text_delta", event.TextDelta, text=STRING),
+    record("reasoning_delta", event.ReasoningDelta, source=STRING, text=STRING),
+    record(
         "tool_call_delta",
         event.ToolCallDelta,
         index=INTEGER,
@@ -303,30 +198,30 @@ TABLE: Final = (
         name=_MAYBE_STRING,
         arguments=_MAYBE_STRING,
     ),
-    _record("completed", event.Completed, completion=_Tagged(response.Completion)),
+    record("completed", event.Completed, completion=_tagged(response.Completion)),
     Row(
         event.Events,
         "events",
         (
-            _Field("items", Array(_EVENT), (), lambda events: tuple(events.items)),
-            _Field("error", Optional(_Tagged(*_ERRORS.values())), None, attrgetter("error")),
+            Field("items", Array(_EVENT), (), lambda events: tuple(events.items)),
+            Field("error", Optional(_tagged(*_ERRORS.values())), None, attrgetter("error")),
         ),
     ),
     # configuration, and what a transport and the exchange say
-    _record("limits", limits.Limits, wire_bytes=INTEGER, event_bytes=INTEGER, tool_calls=INTEGER),
-    _record("think", think.Think, start=STRING, markers=Array(STRING, length=2)),
-    _word("mode", api.Mode),
-    _record(
+    record("limits", limits.Limits, wire_bytes=INTEGER, event_bytes=INTEGER, tool_calls=INTEGER),
+    record("think", think.Think, start=STRING, markers=Array(STRING, length=2)),
+    word("mode", api.Mode),
+    record(
         "codec_options",
         api.CodecOptions,
         mode=Word(api.Mode),
-        think=Choice(str, str, STRING, _Tagged(think.Think)),
-        limits=_Tagged(limits.Limits),
+        think=Choice(str, str, STRING, _tagged(think.Think)),
+        limits=_tagged(limits.Limits),
         context_tokens=_MAYBE_INTEGER,
         image_tokens=_MAYBE_INTEGER,
         quirks=Flags(quirk.Quirk),
     ),
-    _record(
+    record(
         "profile",
         server_profile.Profile,
         name=STRING,
@@ -335,15 +230,15 @@ TABLE: Final = (
         omit=Array(STRING, frozenset),
         rename=STRINGS,
     ),
-    Row(quirk.Quirk, "quirk", (_Field("value", Flags(quirk.Quirk), attrs.NOTHING, lambda quirks: quirks),)),
-    _record("compat", api.Compat, omit=Array(STRING, frozenset), rename=STRINGS),
-    _record("model", api.Model, id=STRING, name=_MAYBE_STRING),
-    _record("measured", Measured, size=INTEGER, escaped_length=_MAYBE_INTEGER),
-    _record("response_head", http_message.ResponseHead, status=INTEGER, headers=Array(Array(STRING, length=2))),
-    _record("read_stream", call.ReadStream),
-    _record("read_error", call.ReadError, limit=INTEGER, seconds=_MAYBE_NUMBER),
+    Row(quirk.Quirk, "quirk", (Field("value", Flags(quirk.Quirk), attrs.NOTHING, lambda quirks: quirks),)),
+    record("compat", api.Compat, omit=Array(STRING, frozenset), rename=STRINGS),
+    record("model", api.Model, id=STRING, name=_MAYBE_STRING),
+    record("measured", Measured, size=INTEGER, escaped_length=_MAYBE_INTEGER),
+    record("response_head", http_message.ResponseHead, status=INTEGER, headers=Array(Array(STRING, length=2))),
+    record("read_stream", call.ReadStream),
+    record("read_error", call.ReadError, limit=INTEGER, seconds=_MAYBE_NUMBER),
     # what is found out
-    _record(
+    record(
         "history_fault",
         history.HistoryFault,
         code=Word(history.HistoryFaultCode),
@@ -351,22 +246,22 @@ TABLE: Final = (
         part=INTEGER,
         call_id=STRING,
     ),
-    _word("history_fault_code", history.HistoryFaultCode),
-    _record(
+    word("history_fault_code", history.HistoryFaultCode),
+    record(
         "explanation",
         explanation.Explanation,
-        attempts=Array(_Tagged(explanation.Attempt)),
-        findings=Array(_Tagged(explanation.Finding)),
+        attempts=Array(_tagged(explanation.Attempt)),
+        findings=Array(_tagged(explanation.Finding)),
         alternatives=Array(Flags(quirk.Quirk)),
     ),
-    _record(
+    record(
         "attempt",
         explanation.Attempt,
         mode=Word(api.Mode),
         quirks=Flags(quirk.Quirk),
-        outcome=_Tagged(response.Completion, *_ERRORS.values()),
+        outcome=_tagged(response.Completion, *_ERRORS.values()),
     ),
-    _record(
+    record(
         "finding",
         explanation.Finding,
         detail=STRING,
@@ -379,14 +274,13 @@ TABLE: Final = (
         excerpt=BASE64,
     ),
     # errors
-    _word("error_kind", errors.ErrorKind),
+    word("error_kind", errors.ErrorKind),
     *(_error(tag, cls) for tag, cls in _ERRORS.items()),
 )
 """One row per type: its ``type`` in JSON, the class, and the form of each field."""
 
-_BY_CLASS: Final[Mapping[type, Row]] = {row.cls: row for row in TABLE}
-_BY_TAG: Final[Mapping[str, Row]] = {row.tag: row for row in TABLE}
-_ANY: Final = _Tagged()
+_ROWS.fill(TABLE)
+_ANY: Final = _tagged()
 _SEVERAL: Final = Array(_ANY)
 
 
