@@ -437,7 +437,7 @@ def of_user(part: object) -> dict[str, Any]:
         (of_user(CALL | {"complete": "yes"}), "$.messages[1].parts[1].complete: expected a boolean, got a string"),
         ({"type": "quirk", "value": 1}, "$.value: expected an array, got a number"),
         ({"type": "quirk", "value": ["DONE"]}, "$.value[0]: expected one of TOOL_INDEX_MISSING"),
-        ({"type": "quirk", "value": [{}]}, "$.value[0]: expected one of TOOL_INDEX_MISSING"),
+        ({"type": "quirk", "value": [dict[str, int]()]}, "$.value[0]: expected one of TOOL_INDEX_MISSING"),
         (of_user(CALL | {"colour": 1}), "$.messages[1].parts[1].colour: 'tool_call' has no such field"),
         (of_user(CALL | {"x y": 1}), "$.messages[1].parts[1]['x y']: 'tool_call' has no such field"),
         (of_user({"type": "tool_call", "id": "a"}), "$.messages[1].parts[1].name: is missing"),
@@ -476,6 +476,13 @@ def test_a_wrong_document_is_named_by_path(document: Any, words: str) -> None:
     assert caught.value.__context__ is None
 
 
+# Of no type that a checker knows: what a caller without one may hand in.
+WRONG_BYTES: Any = b"hunter2"
+WRONG_STRING: Any = "hunter2"
+WRONG_LIST: Any = ["hunter2"]
+WRONG_PART: Any = Text("hunter2")
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -490,12 +497,12 @@ def test_a_wrong_document_is_named_by_path(document: Any, words: str) -> None:
         (UrlSource, "$: a value of type type has no JSON form"),
         ("hunter2", "$: a string has no JSON form"),
         ([Text("a"), None], "$[1]: null has no JSON form"),
-        (TextDelta(b"hunter2"), "$.text: expected a string, got a value of type bytes"),  # type: ignore[arg-type]
-        (Anomaly("wrong_type", 0, "hunter2"), "$.excerpt: expected bytes, got a string"),  # type: ignore[arg-type]
-        (Compat(["hunter2"]), "$.omit: expected a frozenset, got an array"),  # type: ignore[arg-type]
-        (Completed(Text("hunter2")), "$.completion: expected 'completion', got 'text'"),  # type: ignore[arg-type]
+        (TextDelta(WRONG_BYTES), "$.text: expected a string, got a value of type bytes"),
+        (Anomaly("wrong_type", 0, WRONG_STRING), "$.excerpt: expected bytes, got a string"),
+        (Compat(WRONG_LIST), "$.omit: expected a frozenset, got an array"),
+        (Completed(WRONG_PART), "$.completion: expected 'completion', got 'text'"),
         (attrs.evolve(GOLDEN["message"], parts=(Text("a"),)), None),
-        (ServerError("a", partial=Text("hunter2")), "$.partial: expected 'partial', got 'text'"),  # type: ignore[arg-type]
+        (ServerError("a", partial=WRONG_PART), "$.partial: expected 'partial', got 'text'"),
     ],
 )
 def test_a_wrong_value_is_named_by_path_and_never_shown(value: Any, words: str | None) -> None:

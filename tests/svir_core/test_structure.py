@@ -102,7 +102,7 @@ class Positive:
 
 @attrs.frozen
 class Untyped:
-    value = attrs.field(default=None)  # type: ignore[var-annotated]
+    value = attrs.field(default=None)  # type: ignore[var-annotated]  # a field without an annotation is the case
 
 
 class Inner(pydantic.BaseModel):
@@ -117,7 +117,7 @@ class Model(pydantic.BaseModel):
 
 
 class Broken(pydantic.BaseModel):
-    later: "Nowhere"  # type: ignore[name-defined] # noqa: F821
+    later: "Nowhere"  # type: ignore[name-defined] # noqa: F821  # a name that is not there is the case
 
 
 class Struct(msgspec.Struct):
@@ -283,7 +283,7 @@ def test_what_is_no_json(into: Any, text: str) -> None:
 
 
 class Unresolved(TypedDict):
-    later: "Nowhere"  # type: ignore[name-defined] # noqa: F821
+    later: "Nowhere"  # type: ignore[name-defined] # noqa: F821  # a name that is not there is the case
 
 
 @pytest.mark.parametrize(
