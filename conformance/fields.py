@@ -48,6 +48,14 @@ def parse(text: str | bytes) -> Json:
         raise CaseError(f"not JSON: {error}") from None
 
 
+def load_fixture(folder: Path, name: str, where: str) -> bytes:
+    """The bytes of the file that a case names at ``where``; ``CaseError`` when it cannot be read."""
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise CaseError(f"{where}: {name!r} cannot be read: {type(error).__name__}") from None
+
+
 class Fields:
     """The fields of one object, taken by name inside ``with``; a field that nobody took is unknown."""
 

@@ -10,7 +10,18 @@ from pathlib import Path
 import attrs
 
 from conformance.case import Case, Variant
-from conformance.fields import CaseError, Fields, Json, content, items, one_of, one_or_more, positive, text
+from conformance.fields import (
+    CaseError,
+    Fields,
+    Json,
+    content,
+    items,
+    load_fixture,
+    one_of,
+    one_or_more,
+    positive,
+    text,
+)
 from conformance.outcome import Actual, Expectation, expectation, visible
 from svir_core.event import Completed, Events
 from svir_core.limits import Limits
@@ -115,11 +126,7 @@ def _input(fields: Fields, folder: Path) -> _Input:
 
 
 def _fixture(fields: Fields, folder: Path) -> bytes:
-    name = fields.required("file", text)
-    try:
-        data = (folder / name).read_bytes()
-    except OSError as error:
-        raise CaseError(f"{fields.where}.file: {name!r} cannot be read: {type(error).__name__}") from None
+    data = load_fixture(folder, fields.required("file", text), f"{fields.where}.file")
     for pair in fields.optional("replace", items(items(content)), ()):
         if len(pair) != 2:
             raise CaseError(f"{fields.where}.replace: pairs of from and to are expected")

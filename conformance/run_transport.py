@@ -20,6 +20,7 @@ from conformance.fields import (
     flag,
     header_pairs,
     items,
+    load_fixture,
     nullable,
     one_of,
     one_or_more,
@@ -205,9 +206,5 @@ def _body(fields: Fields, folder: Path) -> tuple[bytes, ...] | None:
     if fields.only("body", "body_file") == "body":
         data = fields.required("body", content)
     else:
-        name = fields.required("body_file", text)
-        try:
-            data = (folder / name).read_bytes()
-        except OSError as error:
-            raise CaseError(f"{fields.where}.body_file: {name!r} cannot be read: {type(error).__name__}") from None
+        data = load_fixture(folder, fields.required("body_file", text), f"{fields.where}.body_file")
     return (cut(data, fields),)

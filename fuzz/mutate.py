@@ -63,15 +63,23 @@ FRAGMENTS: Final = (
 )
 
 
+def _without_meaning(raw: bytes, max_size: int, chance: float, rng: random.Random, blindly: Mutate) -> bytes | None:
+    """``raw`` changed blindly, or in its plan alone; ``None`` when ``chance`` wants a change by what it means."""
+    if chance < BLIND:
+        return blindly(raw, max_size)
+    if chance < BLIND + PLAN:
+        return (bytes(rng.randrange(256) for _ in range(2)) + raw[2:])[:max_size]
+    return None
+
+
 def events(raw: bytes, max_size: int, seed: int, blindly: Mutate) -> bytes:
     """Change an input whose data is a stream: a whole event, an event's JSON, the line ends, or blindly."""
     rng = random.Random(seed)
     chance = rng.random()
-    if chance < BLIND:
-        return blindly(raw, max_size)
+    changed = _without_meaning(raw, max_size, chance, rng, blindly)
+    if changed is not None:
+        return changed
     head, data = raw[:2].ljust(2, b"\0"), raw[2:]
-    if chance < BLIND + PLAN:
-        return (bytes(rng.randrange(256) for _ in head) + data)[:max_size]
     parts = [part for part in _BLANK_LINE.split(data) if part] or [b""]
     place = rng.randrange(len(parts))
     if chance < 0.75:
@@ -111,11 +119,10 @@ def json_body(raw: bytes, max_size: int, seed: int, blindly: Mutate) -> bytes:
     """Change an input whose data is one JSON value: a node of it, what stands around it, or blindly."""
     rng = random.Random(seed)
     chance = rng.random()
-    if chance < BLIND:
-        return blindly(raw, max_size)
+    changed = _without_meaning(raw, max_size, chance, rng, blindly)
+    if changed is not None:
+        return changed
     head, data = raw[:2].ljust(2, b"\0"), raw[2:]
-    if chance < BLIND + PLAN:
-        return (bytes(rng.randrange(256) for _ in head) + data)[:max_size]
     if chance < 0.55:
         around = rng.choice((b"\xef\xbb\xbf%b", b" \r\n%b", b"%b\n%b", b"[%b]", b'{"error":%b}', b"%b ", b"%b,"))
         return (head + around.replace(b"%b", data))[:max_size]

@@ -9,6 +9,7 @@ import anyio
 import attrs
 import pytest
 
+from examples.demo import WEATHER, example
 from live.conftest import Server
 from svir_client import AsyncClient
 from svir_core import (
@@ -20,9 +21,6 @@ from svir_core import (
     Schema,
     TextDelta,
     TextFile,
-    Tool,
-    ToolCall,
-    ToolResult,
     UnsupportedError,
 )
 
@@ -31,33 +29,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.live]
 WAIT = 90.0
 """No wait is longer than this, in seconds: a tiny model on one thread needs about ten."""
 
-WEATHER = Tool(
-    "get_weather",
-    "Get the weather of a city",
-    {
-        "type": "object",
-        "properties": {"city": {"type": "string", "maxLength": 12}, "unit": {"type": "string", "enum": ["c", "f"]}},
-        "required": ["city", "unit"],
-        "additionalProperties": False,
-    },
-)
-
 
 @attrs.frozen
 class Weather:
     city: str
     unit: str
-
-
-def example(city: str, number: int) -> tuple[Message, ...]:
-    """One earlier exchange with a call: what makes a tiny model call at all."""
-    call = ToolCall(f"call_{number}", "get_weather", json.dumps({"city": city, "unit": "c"}))
-    return (
-        Message.user(f"What is the weather in {city} in celsius?"),
-        Message.assistant(call),
-        Message.tool(ToolResult(call.id, "20 degrees")),
-        Message.assistant("It is 20 degrees."),
-    )
 
 
 def question(server: Server) -> Request:
@@ -138,15 +114,7 @@ async def test_required_tool_call(server: Server) -> None:
 
 
 async def test_answer_in_a_schema(server: Server) -> None:
-    schema = Schema(
-        "city",
-        {
-            "type": "object",
-            "properties": {"city": {"type": "string", "maxLength": 12}, "unit": {"type": "string", "enum": ["c", "f"]}},
-            "required": ["city", "unit"],
-            "additionalProperties": False,
-        },
-    )
+    schema = Schema("city", WEATHER.schema)
     with anyio.fail_after(WAIT):
         async with AsyncClient.openai(server.url) as client:
             answer = await client.complete(question(server).replace(response_format=schema, max_tokens=96))
