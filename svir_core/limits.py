@@ -16,6 +16,9 @@ ERROR_BODY_SECONDS = 0.3
 DOCUMENT_BYTES = 16 * 1024 * 1024
 """A whole JSON document (a listing, an answer that was not streamed) is read up to here."""
 
+FOREIGN_BODY_BYTES = 200
+"""What is kept of a body that is not of the right type: enough to tell a login page (11 section A)."""
+
 RETRY_AFTER_SECONDS = 30.0
 """A server cannot make a caller wait longer than this by one header."""
 

@@ -14,13 +14,12 @@ from typing import Final
 import attrs
 
 from svir_core.errors import ResponseLimitError
-from svir_core.limits import DOCUMENT_BYTES
+from svir_core.limits import DOCUMENT_BYTES, FOREIGN_BODY_BYTES
 from svir_core.slow_json import Nesting
 
 BOM: Final = codecs.BOM_UTF8
 BLANK: Final = b" \t\r\n"
 GZIP: Final = b"\x1f\x8b"
-SHOWN_BYTES: Final = 200
 
 
 class Shape(Enum):
@@ -132,7 +131,7 @@ class Opening:
             if (self._held_size if end is None else before + end) > DOCUMENT_BYTES:
                 raise ResponseLimitError(f"a document is larger than {DOCUMENT_BYTES} bytes", offset=self._offset)
             return None if end is None else self._judged(before + end)
-        return self._judged(SHOWN_BYTES) if self._held_size >= SHOWN_BYTES else None
+        return self._judged(FOREIGN_BODY_BYTES) if self._held_size >= FOREIGN_BODY_BYTES else None
 
     def _judged(self, size: int) -> Judged:
         return Judged(self._shape or Shape.STREAM, self._offset, b"".join(self._held)[:size])

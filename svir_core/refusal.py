@@ -11,13 +11,10 @@ from svir_core.check import as_bytes
 from svir_core.errors import ContentFilterError, ContextOverflowError, SvirError, UnsupportedError
 from svir_core.event import Events
 from svir_core.http_message import ResponseHead
-from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS
+from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS, FOREIGN_BODY_BYTES
 from svir_core.slow_json import loosely
 from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, retry_after, status_error
 from svir_core.wire.failure import Failure, describe_body
-
-EXCERPT_BYTES: Final = 200
-"""What is kept of a body that is not of the right type: enough to tell a login page (11 section A)."""
 
 BOM: Final = codecs.BOM_UTF8
 EVENT_STREAM: Final = "text/event-stream"
@@ -59,7 +56,7 @@ class Refusal:
         self._now = now
         self._reason = reason
         self._body = bytearray()
-        self.limit = ERROR_BODY_BYTES if reason is None else EXCERPT_BYTES
+        self.limit = ERROR_BODY_BYTES if reason is None else FOREIGN_BODY_BYTES
         self.seconds = None if reason is None and head.status in JUDGED_BY_BODY else ERROR_BODY_SECONDS
 
     @property

@@ -8,7 +8,8 @@ from fuzz.check import Target, require, same
 from fuzz.mutate import json_body
 from fuzz.plan import read
 from svir_core.errors import ResponseLimitError
-from svir_core.opening import BLANK, BOM, GZIP, SHOWN_BYTES, Opening, Shape
+from svir_core.limits import FOREIGN_BODY_BYTES
+from svir_core.opening import BLANK, BOM, GZIP, Opening, Shape
 
 LIMITS = (1, 8, 1 << 20, 1 << 20)
 Seen = tuple[Shape | None, int | None, bytes]
@@ -54,7 +55,7 @@ def check(raw: bytes) -> None:
         lost = data[:offset].removeprefix(BOM).strip(BLANK)
         require(not lost and data.endswith(kept), "a part of the stream was lost", lost)
     elif shape is not Shape.DOCUMENT:
-        require(len(kept) <= SHOWN_BYTES, "more of a foreign body is kept than is shown", len(kept))
+        require(len(kept) <= FOREIGN_BODY_BYTES, "more of a foreign body is kept than is shown", len(kept))
 
 
 TARGET = Target(check, "bodies", json_body, max_size=192)

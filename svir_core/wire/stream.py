@@ -19,7 +19,7 @@ from svir_core.errors import (
     UnsupportedError,
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
-from svir_core.limits import Limits
+from svir_core.limits import FOREIGN_BODY_BYTES, Limits
 from svir_core.opening import Judged, Opening, Shape
 from svir_core.response import AnomalyCode, Completion, Partial, Timing, Usage
 from svir_core.slow_json import loosely
@@ -276,7 +276,7 @@ class StreamDecoder(ABC):
                 self._fail_with(failure, judged.data)
             if self._document(document):
                 return b""
-        shown = judged.data[:200].decode("utf-8", "replace")
+        shown = judged.data[:FOREIGN_BODY_BYTES].decode("utf-8", "replace")
         raise UnsupportedError(NOT_A_STREAM[judged.shape], server_message=shown)
 
     # --- delivery --------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from svir_core.errors import ContextOverflowError, SvirError, UnsupportedError
 from svir_core.http_message import ResponseHead
-from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS
-from svir_core.refusal import EXCERPT_BYTES, Refusal, encoded, media_type, read_failure
+from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS, FOREIGN_BODY_BYTES
+from svir_core.refusal import Refusal, encoded, media_type, read_failure
 from svir_core.wire.failure import Failure
 
 NOW = 1_796_036_756.0
@@ -135,7 +135,7 @@ def test_no_more_than_the_limit_is_kept() -> None:
 
 def test_a_success_of_the_wrong_type_shows_how_it_begins() -> None:
     refusal = Refusal(ResponseHead(200), NOW, "the wrong type")
-    assert (refusal.limit, refusal.seconds, refusal.allows_retry) == (EXCERPT_BYTES, ERROR_BODY_SECONDS, False)
+    assert (refusal.limit, refusal.seconds, refusal.allows_retry) == (FOREIGN_BODY_BYTES, ERROR_BODY_SECONDS, False)
     refusal.push(b" <html>" + b"\xc3\xa4" * 300)
     error = refusal.error()
     assert error == UnsupportedError("the wrong type", server_message="<html>" + "ä" * 96 + "\ufffd")
