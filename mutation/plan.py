@@ -8,7 +8,6 @@ from typing import Final
 CORE: Final = "tests/svir_core"
 CHAT: Final = f"{CORE}/wire/openai_chat"
 EXCHANGE: Final = (f"{CORE}/test_exchange_table.py", f"{CORE}/test_exchange.py")
-DECODE: Final = (f"{CHAT}/test_decode.py", f"{CHAT}/test_decode_failure.py", f"{CHAT}/test_decode_lenient.py")
 
 PLAN: Final[Mapping[str, tuple[str, ...]]] = {
     "svir_core.sse": (f"{CORE}/test_sse.py",),
@@ -18,6 +17,6 @@ PLAN: Final[Mapping[str, tuple[str, ...]]] = {
     "svir_core.call": EXCHANGE[1:],
     "svir_core.refusal": (f"{CORE}/test_refusal.py", *EXCHANGE[1:]),
     "svir_core.status": (f"{CORE}/test_status.py",),
-    "svir_core.wire.policy": (*DECODE[2:], *DECODE[:1]),
-    "svir_core.wire.openai_chat.table": (f"{CHAT}/test_table.py", *DECODE),
+    "svir_core.wire.policy": (f"{CORE}/wire/test_policy.py",),
+    "svir_core.wire.openai_chat.table": (f"{CHAT}/test_table.py",),
 }

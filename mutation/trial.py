@@ -14,12 +14,13 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import attrs
 import hypothesis
@@ -35,8 +36,11 @@ OPTIONS: Final = (
 EXAMPLES: Final = 40
 
 SLACK: Final = 3.0
-"""A trial may take so many times as long as the unchanged module's, and so many seconds more."""
+"""A trial may take so many times as long as the unchanged module's, plus so many seconds. It is the processor's time
+that counts, since a busy machine is no fault of the mutant."""
 BASELINE_SECONDS: Final = 300.0
+WAITING_SECONDS: Final = 120.0
+"""The time by the clock after which a trial that only waits is given up."""
 
 
 @attrs.frozen
@@ -89,11 +93,10 @@ def in_child(work: Callable[[], int], seconds: float) -> bool:
 class Session:
     """A pytest plugin that runs the tests once for each mutant, instead of once."""
 
-    def __init__(self, subject: Subject, mutants: Sequence[Mutant]) -> None:
+    def __init__(self, subject: Subject, mutants: Sequence[Mutant], told: TextIO) -> None:
         self._subject = subject
         self._mutants = mutants
-        self.passed: list[int] | None = None
-        self.unfit: list[int] = []
+        self._told = told
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -103,51 +106,51 @@ class Session:
         if durations is None:
             return True
         session.items.sort(key=lambda item: durations[item.nodeid])
-        limit = SLACK * (1 + sum(durations.values()))
-        passed: list[int] = []
         module = sys.modules[self._subject.name]
         for number, mutant in enumerate(self._mutants):
             function = function_at(module, mutant.scope)
             code = code_at(compile(mutant.source, self._subject.path, "exec"), mutant.scope)
             if function is None or code is None or function.__code__ == code:
-                self.unfit.append(number)
+                self._tell("unfit", number)
                 continue
 
             def work(function: FunctionType = function, code: CodeType = code) -> int:
                 function.__code__ = code
-                return run_items(session)
+                return run_items(session, session.items, durations)
 
-            if in_child(work, limit):
-                passed.append(number)
-        self.passed = passed
+            if in_child(work, WAITING_SECONDS):
+                self._tell("passed", number)
+        self._tell("all", len(self._mutants))
         return True
 
+    def _tell(self, word: str, number: int) -> None:
+        self._told.write(f"{word} {number}\n")
+        self._told.flush()
+
     def _durations(self, session: pytest.Session) -> dict[str, float] | None:
-        """How long each test takes, or ``None`` when one fails."""
-        reader, writer = os.pipe()
-        durations: dict[str, float] = {}
+        """The processor's seconds of each test, or ``None`` when one fails."""
+        with tempfile.TemporaryFile("w+") as file:
 
-        def work() -> int:
-            status = 0
-            for item in session.items:
-                started = time.monotonic()
-                status = status or run_items(session, [item])
-                durations[item.nodeid] = time.monotonic() - started
-            with os.fdopen(writer, "w") as told:
-                json.dump(durations, told)
-            return status
+            def work() -> int:
+                durations: dict[str, float] = {}
+                status = 0
+                for item in session.items:
+                    started = time.process_time()
+                    status = status or run_items(session, [item], {item.nodeid: BASELINE_SECONDS})
+                    durations[item.nodeid] = time.process_time() - started
+                json.dump(durations, file)
+                file.flush()
+                return status
 
-        # the pipe holds 64 KiB, which some hundred tests do not fill
-        fine = in_child(work, BASELINE_SECONDS)
-        os.close(writer)
-        with os.fdopen(reader) as heard:
-            return json.load(heard) if fine else None
+            fine = in_child(work, BASELINE_SECONDS)
+            file.seek(0)
+            return json.load(file) if fine else None
 
 
-def run_items(session: pytest.Session, items: Sequence[pytest.Item] | None = None) -> int:
-    """Run the tests until one fails: 1, else 0."""
-    chosen = session.items if items is None else items
-    for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+def run_items(session: pytest.Session, items: Sequence[pytest.Item], durations: Mapping[str, float]) -> int:
+    """Run the tests until one fails: 1, else 0. One that takes too long ends the process."""
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        signal.setitimer(signal.ITIMER_VIRTUAL, SLACK * durations[item.nodeid] + 1)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1
@@ -175,31 +178,26 @@ def code_at(code: CodeType, scope: str) -> CodeType | None:
     return None
 
 
-def survivors_of_functions(subject: Subject, mutants: Sequence[Mutant]) -> tuple[list[int], list[int]] | None:
-    """Which of ``mutants`` no test noticed, and which are in no function; ``None`` when the tests fail already."""
+def told_of_functions(subject: Subject, mutants: Sequence[Mutant]) -> Iterator[tuple[str, int]]:
+    """The numbers of the mutants that no test noticed ("passed") or that are in no function ("unfit"), and last "all",
+    which is missing when the tests fail already."""
     reader, writer = os.pipe()
-
-    def work() -> int:
-        session = Session(subject, mutants)
-        pytest.main([*OPTIONS, *subject.tests], plugins=[session])
-        with os.fdopen(writer, "w") as told:
-            json.dump([session.passed, session.unfit], told)
-        return 0
-
     child = os.fork()
     if not child:
         try:
             os.close(reader)
             silence = os.open(os.devnull, os.O_RDWR)
             os.dup2(silence, 1)
-            work()
+            with os.fdopen(writer, "w") as told:
+                pytest.main([*OPTIONS, *subject.tests], plugins=[Session(subject, mutants, told)])
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as heard:
-        passed, unfit = json.loads(heard.read() or "[null, []]")
+        for line in heard:
+            word, number = line.split()
+            yield word, int(number)
     os.waitpid(child, 0)
-    return None if passed is None else (passed, unfit)
 
 
 # --- what is not ------------------------------------------------------------------------------------
@@ -223,10 +221,11 @@ class Changed(MetaPathFinder, Loader):
 
 
 def survives_anew(subject: Subject, source: str, seconds: float) -> bool:
-    """Whether the tests pass although the module has this source; not to end in time is to notice."""
+    """Whether the tests pass with this source of the module, in so many seconds of the processor."""
 
     def work() -> int:
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         sys.meta_path.insert(0, Changed(subject, source))
         return int(any(pytest.main([*OPTIONS, test]) for test in subject.tests))
 
-    return in_child(work, seconds)
+    return in_child(work, WAITING_SECONDS)

@@ -9,14 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ProtocolError, SvirError, TruncatedStreamError, UnsupportedError
+from svir_core.quirk import Quirk
 from svir_core.response import AnomalyCode, FinishReason
 from svir_core.wire.openai_chat.table import (
+    CALL_KEYS,
+    CHOICE_KEYS,
+    CHUNK_KEYS,
     DELTA_KEYS,
+    DONE,
+    EVENT_TYPES,
+    FILTERED,
     MOVES,
     PLAIN,
+    PROMPT_REPORT_KEYS,
     Move,
     State,
     finish_of,
+    moves_with,
     step,
 )
 from svir_core.wire.policy import REFUSED
@@ -47,6 +56,58 @@ STEPS: dict[State, tuple[State | type[SvirError], ...]] = {
     State.FINISHED: (U, U, U, U, U, State.FINISHED, State.COMPLETE, T),
     State.COMPLETE: (U,) * len(COLUMNS),
 }
+
+
+def test_what_is_known_by_name() -> None:
+    assert {"message", "error"} == EVENT_TYPES
+    assert DONE == b"[DONE]"
+    assert {"id", "object", "created", "model", "choices", "usage"} == CHUNK_KEYS
+    assert {"index", "delta", "message", "finish_reason", "usage"} == CHOICE_KEYS
+    assert {"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls"} == DELTA_KEYS
+    assert {"index", "id", "type", "function"} == CALL_KEYS
+    assert set(PROMPT_REPORT_KEYS) == {"prompt_filter_results", "prompt_annotations"}
+    assert FILTERED == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("state", "move", "words"),
+    [
+        (State.TEXT, Move.REFUSED, "a refusal is mixed"),
+        (State.CALLS, Move.REFUSED, "a refusal is mixed"),
+        (State.REFUSAL, Move.CONTENT, "a refusal is mixed"),
+        *((State.FINISHED, move, "after its finish reason") for move in COLUMNS[:5]),
+        *((state, Move.DONE, "before the finish reason") for state in tuple(STEPS)[:4]),
+        *((state, Move.END, "before the answer did") for state in tuple(STEPS)[:5]),
+        *((State.COMPLETE, move, "after its end") for move in COLUMNS),
+    ],
+)
+def test_what_an_illegal_move_is_in_words(state: State, move: Move, words: str) -> None:
+    with pytest.raises(SvirError, match=words):
+        step(state, move)
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize(
+    ("quirks", "changed"),
+    [
+        (Quirk(0), {}),
+        (Quirk.FINISH_OPTIONAL, dict.fromkeys(itertools.product(tuple(STEPS)[:4], [Move.DONE]), State.COMPLETE)),
+        (Quirk.DONE_OPTIONAL, {(State.FINISHED, Move.END): State.COMPLETE}),
+        (
+            Quirk.FINISH_OPTIONAL | Quirk.DONE_OPTIONAL,
+            {
+                **dict.fromkeys(itertools.product(tuple(STEPS)[:4], [Move.DONE]), State.COMPLETE),
+                (State.FINISHED, Move.END): State.COMPLETE,
+            },
+        ),
+    ],
+)
+def test_what_a_quirk_makes_legal(state: State, quirks: Quirk, changed: dict[tuple[State, Move], State]) -> None:
+    moves = moves_with(quirks)
+    for move in Move:
+        assert moves[state][move] == changed.get((state, move), MOVES[state][move])
+        if (state, move) in changed:
+            assert step(state, move, moves) is changed[state, move]
 
 
 @pytest.mark.parametrize("state", State)
