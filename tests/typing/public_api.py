@@ -20,6 +20,7 @@ from svir_core.message import Image, Message, Part, Reasoning, TextFile, ToolCal
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, Tool, ToolChoice
 from svir_core.response import Anomaly, Completion, FinishReason, Partial, Usage
+from svir_core.server_profile import profile
 from svir_core.tap import Tap
 from svir_core.think import Think
 from svir_core.tool_id import with_portable_tool_ids
@@ -117,6 +118,8 @@ def finding_out(data: bytes, request: Request) -> None:
     assert_type(explanation.findings[0].kind, ErrorKind | None)
     assert_type(check_history(request.messages, openai_chat.API), tuple[HistoryFault, ...])
     assert_type(with_portable_tool_ids(request.messages), tuple[Message, ...])
+    assert_type(profile("ollama").quirks, Quirk)
+    assert_type(profile("ollama").compatibility(), Compatibility)
 
 
 def codec(data: bytes, request: Request) -> None:
