@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import orjson
 
 from svir_core.errors import ConfigError
+from svir_core.slow_json import HugeNumber
 
 NESTING: Final = 128
 """How deep a value may nest: orjson writes 254 levels, and Python's own stack holds about 1,000 calls."""
@@ -97,6 +98,8 @@ def _plain(value: Any, place: _Place, depth: int) -> Any:
         if not math.isfinite(value):
             raise ConfigError(f"{_spelled(place)} is a number that is not finite")
         return float(value)  # of a subclass (numpy's double) too: orjson takes no other type
+    if isinstance(value, HugeNumber):
+        return orjson.Fragment(value.text)
     if depth == 0:
         raise ConfigError(f"{_spelled(place)} nests deeper than {NESTING} levels")
     if isinstance(value, Mapping):

@@ -16,6 +16,7 @@ import orjson
 
 from svir_core.check import choice, instance_of
 from svir_core.errors import ConfigError
+from svir_core.slow_json import read_huge, read_without_huge
 
 if TYPE_CHECKING:
     from typing import Self
@@ -190,8 +191,13 @@ class Opaque:
 
     @property
     def data(self) -> Any:
-        """The value that ``json`` holds, parsed anew on every call."""
-        return orjson.loads(self.json)
+        """The value that ``json`` holds, parsed anew on every call; a number that no float holds is its text."""
+        try:
+            return orjson.loads(self.json)
+        except orjson.JSONDecodeError:
+            if read_huge(self.json) is None:
+                raise
+        return read_without_huge(self.json)
 
 
 @attrs.frozen

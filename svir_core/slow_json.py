@@ -1,5 +1,5 @@
-"""What the JSON library refuses or forgets, read a second time: lone surrogates, and how a number
-was spelled (11 section B).
+"""What the JSON library refuses or forgets, read a second time: lone surrogates, numbers that no float
+holds, and how a number was spelled (11 section B).
 
 Only a payload that needs it comes here. Each function walks the text by regular expressions or holds
 ``JSON_DEPTH``, so that no payload is a ``RecursionError``.
@@ -8,9 +8,12 @@ Only a payload that needs it comes here. Each function walks the text by regular
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
+import attrs
 import orjson
 
 from svir_core.errors import ProtocolError
@@ -29,6 +32,13 @@ class NumberText(str):
     """A JSON number, as it was spelled."""
 
     __slots__ = ()
+
+
+@attrs.frozen
+class HugeNumber:
+    """A JSON number that no float holds, as it was spelled: it is neither a number nor a text of Python's."""
+
+    text: str
 
 
 class Nesting:
@@ -74,11 +84,37 @@ class Nesting:
                     return position
 
 
-def _integer(digits: str) -> int | float:
-    """As the fast reader: what does not fit 64 bits is a float (and Python refuses 4,300 digits)."""
-    if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64:
-        return value
-    return float(digits)
+def _small_integer(digits: str) -> int | None:
+    """The integer, when it fits 64 bits (and Python refuses 4,300 digits)."""
+    return value if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64 else None
+
+
+def _float(digits: str) -> float | HugeNumber:
+    value = float(digits)
+    return value if math.isfinite(value) else HugeNumber(digits)
+
+
+def _integer(digits: str) -> int | float | HugeNumber:
+    """As the fast reader: what does not fit 64 bits is a float."""
+    value = _small_integer(digits)
+    return _float(digits) if value is None else value
+
+
+def _exact_integer(digits: str) -> int | HugeNumber:
+    value = _small_integer(digits)
+    return HugeNumber(digits) if value is None else value
+
+
+def _number_or_text(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def number(digits: str) -> Any:
+        value = read(digits)
+        return value.text if isinstance(value, HugeNumber) else value
+
+    return number
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def too_deep(text: str) -> bool:
@@ -93,17 +129,32 @@ def without_lone_surrogates(text: str) -> str:
     return _ESCAPE.sub(lambda match: r"\ufffd" if match[1] else match[0], text)
 
 
+def read_huge(text: str) -> Any:
+    """The value of JSON ``text`` that the fast reader refuses for a number that no float holds: each is a
+    :class:`HugeNumber`. ``None`` when it is no JSON for another reason, or nests deeper than ``JSON_DEPTH``."""
+    if too_deep(text):
+        return None
+    try:
+        return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_no_number)
+    except (ValueError, RecursionError):  # RecursionError: the caller's own stack was nearly full
+        return None
+
+
+def read_any(text: str) -> Any:
+    """The value of JSON ``text``, by the fast reader or else by :func:`read_huge`. ``None`` when it is no JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return read_huge(text)
+
+
 def loosely(data: bytes) -> Any:
     """The value of JSON ``data`` for which only a failure counts: bad UTF-8 and lone surrogates become U+FFFD.
     ``None`` when it is no JSON."""
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        pass
-    try:
-        return orjson.loads(without_lone_surrogates(data.decode("utf-8", "replace")))
-    except orjson.JSONDecodeError:
-        return None
+        return read_any(without_lone_surrogates(data.decode("utf-8", "replace")))
 
 
 def read_surrogates(text: str) -> Any:
@@ -111,7 +162,7 @@ def read_surrogates(text: str) -> Any:
 
     Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be JSON.
     """
-    return _read(text, {"parse_int": _integer})
+    return _read(text, {"parse_int": _integer, "parse_float": _float})
 
 
 def read_numbers(text: str) -> Any:
@@ -123,16 +174,28 @@ def read_numbers(text: str) -> Any:
 
 
 def read_exact(text: str) -> Any:
-    """The value of JSON ``text``, integers of any size exact.
+    """The value of JSON ``text``; a number that 64 bits or a float cannot hold is a :class:`HugeNumber`.
 
-    Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be what the fast reader takes.
+    Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be JSON.
     """
-    return _read(text, {})
+    return _read(text, {"parse_int": _exact_integer, "parse_float": _float})
+
+
+def read_without_huge(text: str) -> Any:
+    """The value of JSON ``text``; a number that no float holds is its text.
+
+    Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be JSON.
+    """
+    return _read(text, {"parse_int": _number_or_text(_integer), "parse_float": _number_or_text(_float)})
 
 
 def exact_text(value: Any) -> str:
     """The JSON text of what :func:`read_exact` read: key order kept, strings as they were, numbers equal in value."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return orjson.dumps(value, default=_as_spelled).decode()
+
+
+def _as_spelled(number: HugeNumber) -> orjson.Fragment:
+    return orjson.Fragment(number.text)
 
 
 def _read(text: str, options: dict[str, Any]) -> Any:

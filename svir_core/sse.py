@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
+from svir_core.check import count, expect
 from svir_core.errors import ResponseLimitError
 from svir_core.slow_json import Nesting
 
@@ -73,6 +74,8 @@ class Framer:
         terminator: data that ends the stream at its own line, without waiting for the event's end.
         limit: the greatest size of an event, of a line, and of collected bare JSON, in bytes.
 
+    Raises ``ConfigError`` for an argument that is none of these.
+
     Attributes:
         count: how many events and comments were seen.
         error: ``ResponseLimitError`` when ``limit`` was passed, after the frames of the same push.
@@ -103,9 +106,9 @@ class Framer:
     )
 
     def __init__(self, *, types: frozenset[str] | None, terminator: bytes | None, limit: int) -> None:
-        self._types = types
-        self._terminator = terminator
-        self._limit = limit
+        self._types = None if types is None else expect(types, frozenset, "types")
+        self._terminator = None if terminator is None else expect(terminator, bytes, "terminator")
+        self._limit = count(limit, 1, "limit")
         self.count = 0
         self.error: ResponseLimitError | None = None
         self.ended = False

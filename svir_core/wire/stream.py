@@ -28,7 +28,7 @@ from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import Failure, describe, sniff, sniff_body, stream_error
 from svir_core.wire.json_value import is_object
 from svir_core.wire.policy import Policy
-from svir_core.wire.transcript import Transcript
+from svir_core.wire.transcript import Transcript, displayed
 
 _EVENT: Final = Kind.EVENT
 NO_EVENTS: Final = Events(())
@@ -68,6 +68,7 @@ class StreamDecoder(ABC):
         "_last",
         "_offset",
         "_opening",
+        "_partial",
         "_payload",
         "_policy",
         "_started",
@@ -90,6 +91,8 @@ class StreamDecoder(ABC):
         terminator: bytes | None,
     ) -> None:
         self._wire_limit = limits.wire_bytes
+        if not callable(clock):
+            raise ConfigError(f"clock must be callable, not a {type(clock).__name__}")
         self._clock = clock
         self._started = clock()
         self._first: float | None = None
@@ -106,6 +109,7 @@ class StreamDecoder(ABC):
         self._payload = b""  # and what it holds
         self._completion: Completion | None = None
         self._error: SvirError | None = None
+        self._partial: Partial | None = None  # what was delivered before the error
         self._told: Events = NO_EVENTS  # the events that carried the error
         self.done = False
         self.bytes_seen = 0
@@ -135,7 +139,10 @@ class StreamDecoder(ABC):
     @property
     def partial(self) -> Partial:
         """What has been delivered so far; its calls are display data. Costs as much as the answer is long."""
-        return Partial(self._transcript.parts(), *self._named())
+        whole = self._completion
+        if whole is not None:
+            return Partial(displayed(whole.parts), whole.usage, whole.model, whole.id)
+        return self._partial or Partial(self._transcript.parts(), *self._named())
 
     def result(self) -> Completion:
         """The completion. Raises the error when the decoder ended with one, and ``ConfigError`` when it has not ended:
@@ -249,7 +256,7 @@ class StreamDecoder(ABC):
         if name == "error" and kind is Kind.REST:
             return _of_error_event(payload), payload
         field, value = split_field(payload)
-        if field == b"error" and kind in (Kind.FIELD, Kind.DROPPED):
+        if field == b"error" and (kind is Kind.FIELD or (kind is Kind.DROPPED and name is None)):
             document = loosely(value)
             return (describe(document) if is_object(document) else None), value
         if kind in (Kind.TYPE, Kind.TEXT, Kind.FIELD):
@@ -331,18 +338,26 @@ class StreamDecoder(ABC):
         self._completion = completion
         self.done = True
         self._items.append(Completed(completion))
+        self._drop()
 
     def _fail(self, error: SvirError) -> Events:
         """The decoder ends with ``error``. The traceback is dropped: its frames hold what was pushed."""
         error.__traceback__ = None
         if error.offset is None:
             error.offset = self._offset
-        error.partial = self.partial
+        error.partial = self._partial = self.partial
         error.anomalies = tuple(self._policy.anomalies)
         self._error = error
         self.done = True
         self._told = Events(self._items, error)
+        self._drop()
         return self._told
+
+    def _drop(self) -> None:
+        """The decoder is done: let go of what it collected, so that holding it costs no second copy of the answer."""
+        self._transcript = Transcript()
+        self._payload = b""
+        self._items = []
 
     def _silence(self) -> Events:
         if not self._told.error_seen:

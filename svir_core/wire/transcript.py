@@ -7,10 +7,10 @@ server's word for the order. Pieces are kept in lists and joined once, so that t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from svir_core.event import ToolCallDelta
-from svir_core.message import Part, Reasoning, Text, ToolCall
+from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
 
 
 class CallRun:
@@ -41,6 +41,17 @@ class CallRun:
     def displayed(self) -> ToolCall:
         """The call so far, as display data: never complete."""
         return ToolCall(self.id, self.name, "".join(self.arguments), complete=False)
+
+
+def displayed(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts of a whole answer as :meth:`Transcript.parts` had them: what was delivered, its calls display data."""
+    return tuple(
+        ToolCall("" if part.synthetic_id else part.id, part.name, part.arguments, complete=False)
+        if isinstance(part, ToolCall)
+        else part
+        for part in parts
+        if not isinstance(part, Opaque)
+    )
 
 
 class _TextRun:

@@ -67,8 +67,9 @@ OUTSIDE: list[tuple[Any, str]] = [
     (GOOD | {"expect": {"strict": {"error": "oops"}, "lenient": "same"}}, "one of transport"),
     (GOOD | {"expect": {"strict": {"completion": {"finish": "eos"}}, "lenient": "same"}}, "one of stop"),
     (
-        GOOD | {"expect": {"strict": HI | {"visible_by_chunk": [True, False]}, "lenient": "same"}, "strides": [1]},
-        "as given",
+        {key: value for key, value in GOOD.items() if key != "chunks"}
+        | {"file": "a.sse", "expect": {"strict": HI | {"visible_by_chunk": [True]}, "lenient": "same"}},
+        "visible_by_chunk needs chunks",
     ),
     ({key: value for key, value in GOOD.items() if key != "description"}, "'description' is missing"),
     ([], "an object is expected"),
@@ -180,6 +181,22 @@ def test_visible_by_chunk_is_compared(tmp_path: Path, capsys: pytest.CaptureFixt
     code, out = run(capsys, write(tmp_path / "b", {"decoder/a.json": case(False, True)}))
     assert code == 1
     assert "visible_by_chunk: expected [False, True], got [True, False]" in out
+
+
+def test_visible_by_chunk_is_left_out_where_the_chunks_are_split_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = GOOD | {"expect": {"strict": HI | {"visible_by_chunk": [True, False]}, "lenient": "same"}, "strides": [1, 3]}
+    assert run(capsys, write(tmp_path / "a", {"decoder/a.json": case})) == (0, "4 passed, 0 failed\n")
+    whole = GOOD | {
+        "chunks": [CHUNK + "data: [DONE]\n\n"],
+        "expect": {"strict": HI | {"visible_by_chunk": [False]}, "lenient": "same"},
+        "strides": [1, 8192],
+    }
+    code, out = run(capsys, write(tmp_path / "b", {"decoder/a.json": whole}))
+    assert code == 1
+    assert "visible_by_chunk: expected [False], got [True]" in out
+    assert "2 passed, 2 failed" in out
 
 
 # --- what is expected to fail, and what is open ------------------------------------------------------------

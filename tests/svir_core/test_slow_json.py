@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from itertools import pairwise
 from typing import Any
@@ -17,10 +16,17 @@ from svir_core.errors import ProtocolError
 from svir_core.json_text import sanitize
 from svir_core.limits import JSON_DEPTH
 from svir_core.slow_json import (
+    HugeNumber,
     Nesting,
     NumberText,
+    exact_text,
+    loosely,
+    read_any,
+    read_exact,
+    read_huge,
     read_numbers,
     read_surrogates,
+    read_without_huge,
     too_deep,
     without_lone_surrogates,
 )
@@ -68,8 +74,46 @@ def test_numbers_are_those_of_the_fast_reader(number: str) -> None:
     assert type(value) is type(orjson.loads(number))
 
 
-def test_digits_that_python_does_not_convert_are_a_float() -> None:
-    assert read_surrogates("9" * 5000) == math.inf
+HUGE = ("9" * 309, "-" + "9" * 5000, "1e400", "-1.5E+999")
+"""Numbers that no float holds."""
+
+
+@pytest.mark.parametrize("number", HUGE)
+def test_a_number_that_no_float_holds_keeps_its_spelling(number: str) -> None:
+    text = f'{{"a":[{number},1,2.5,18446744073709551616],"b":"1e400"}}'
+    huge = {"a": [HugeNumber(number), 1, 2.5, 2.0**64], "b": "1e400"}
+    with pytest.raises(orjson.JSONDecodeError):
+        orjson.loads(text)
+    assert read_huge(text) == read_any(text) == loosely(text.encode()) == read_surrogates(text) == huge
+    assert read_without_huge(text) == {"a": [number, 1, 2.5, 2.0**64], "b": "1e400"}
+    assert exact_text(read_exact(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NaN",
+        "[Infinity]",
+        '{"a":-Infinity}',
+        "[1e400",
+        "[1e400,]",
+        '{"a":1e400} 1',
+        "01e400",
+        "\ufeff1e400",
+        '"\n1e400"',
+    ],
+)
+def test_what_is_no_json_is_none_with_a_huge_number_too(text: str) -> None:
+    assert read_any(text) is None
+    assert loosely(text.encode()) is None
+
+
+def test_a_huge_number_is_not_read_below_the_depth_limit() -> None:
+    def nest(levels: int) -> str:
+        return "[" * levels + "1e400" + "]" * levels
+
+    assert read_huge(nest(JSON_DEPTH)) is not None
+    assert read_huge(nest(JSON_DEPTH + 1)) is None
 
 
 @pytest.mark.parametrize("read", [read_numbers, read_surrogates])

@@ -17,7 +17,7 @@ def is_annotation(choice: Json) -> bool:
     """Whether a choice is the asynchronous filter's: offsets, and neither a delta nor a document's message."""
     return (
         choice.get("content_filter_offsets") is not None
-        and choice.get("delta") is None
+        and choice.get("delta") in (None, "")
         and not is_object(choice.get("message"))
     )
 

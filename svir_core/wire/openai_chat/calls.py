@@ -31,14 +31,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Final
 
-import orjson
-
 from svir_core.errors import ProtocolError, ResponseLimitError, UnsupportedError
 from svir_core.event import ToolCallDelta
 from svir_core.message import Opaque, ToolCall
 from svir_core.quirk import NONE, Quirk
 from svir_core.response import FinishReason
-from svir_core.slow_json import exact_text
+from svir_core.slow_json import HugeNumber, exact_text, read_any
 from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_chat.table import API_NAME, CALL_KEYS
 from svir_core.wire.transcript import CallRun
@@ -58,7 +56,7 @@ class _Call:
 
     __slots__ = ("extra", "id", "index", "named", "place", "scope")
 
-    def __init__(self, place: int, index: int | None, scope: int, extra: Json) -> None:
+    def __init__(self, place: int, index: int | None, scope: int | str, extra: Json) -> None:
         self.place = place
         self.index = index
         self.scope = scope
@@ -108,12 +106,12 @@ class Calls:
         self._places: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._by_index: dict[int, _Call] = {}  # of the choice at hand
-        self._scope = 0  # the choice at hand
-        self._scopes: dict[int, dict[int, _Call]] = {0: self._by_index}
+        self._scope: int | str = 0  # the choice at hand
+        self._scopes: dict[int | str, dict[int, _Call]] = {0: self._by_index}
         self._silent: dict[int, Json] = {}  # unknown keys that came before their call said anything
         self._made: dict[int, str] = {}  # ids made at the end, by place
 
-    def turn_to(self, choice: int) -> None:
+    def turn_to(self, choice: int | str) -> None:
         """What follows comes from this choice of the answer."""
         self._scope = choice
         self._by_index = self._scopes.setdefault(choice, {})
@@ -126,7 +124,7 @@ class Calls:
             raise ProtocolError("a piece of a tool call is not an object")
         index = piece.get("index")
         if type(index) is not int or not 0 <= index < self._limit:
-            self._check_absent(index)
+            self._check_absent(index, number)
             index = None
         function = piece.get("function")
         if not is_object(function):
@@ -150,8 +148,10 @@ class Calls:
             self._look_at_rest(call.extra, piece, number)
         return ToolCallDelta(call.place, call_id, name, arguments)
 
-    def _check_absent(self, index: Any) -> None:
-        if type(index) is int and index >= self._limit:
+    def _check_absent(self, index: Any, number: int) -> None:
+        if type(index) in (float, HugeNumber):  # integers over 64 bits are read as floats
+            index = self._exact(number)["index"]
+        if index >= self._limit if type(index) is int else isinstance(index, HugeNumber) and index.text.isdigit():
             self._refuse_more()
         if index is not None or not self._index_missing:
             raise ProtocolError("a piece of a tool call has no index")
@@ -272,7 +272,4 @@ def _text(fields: Json, key: str) -> str | None:
 
 
 def _is_object(text: str) -> bool:
-    try:
-        return is_object(orjson.loads(text))
-    except orjson.JSONDecodeError:
-        return False
+    return is_object(read_any(text))

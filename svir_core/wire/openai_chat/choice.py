@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from svir_core.errors import UnsupportedError
 from svir_core.response import AnomalyCode
+from svir_core.slow_json import exact_text
 from svir_core.wire.json_value import Json, is_array, is_object
+
+Identity = int | str
+"""Which choice it is: its index, or the JSON text of one that is no integer."""
+
+DEEP: Final = "[deep]"
+"""The identity of indices that are too deep a nest to be told apart."""
 
 
 class Choices:
@@ -18,7 +27,7 @@ class Choices:
         index: the answer's index, or ``None`` when the first seen is to be.
 
     Attributes:
-        index: the answer's index, once it is known.
+        index: the answer's index, once it is known; its identity when it is no integer.
         place: where in its chunk the choice that was picked last stands.
     """
 
@@ -26,12 +35,12 @@ class Choices:
 
     def __init__(self, forgive: Callable[[AnomalyCode], None], index: int | None) -> None:
         self._forgive = forgive
-        self.index = index
+        self.index: Identity | None = index
         self.place = 0
 
     def pick(self, choices: Any, *, finished: bool) -> Json | None:
         """The answer's choice, if it is among ``choices``. None at all is fine once the answer is ``finished``."""
-        if not choices:
+        if choices is None or choices == "" or choices == []:
             if not finished:
                 self._forgive(AnomalyCode.NO_CHOICES)
             return None
@@ -49,7 +58,7 @@ class Choices:
                 self.place = place
         return found
 
-    def each(self, choices: Any, *, finished: bool) -> Iterator[tuple[int, Json]]:
+    def each(self, choices: Any, *, finished: bool) -> Iterator[tuple[Identity, Json]]:
         """Every choice and its index: all belong to the answer (``CHOICES_MERGED``)."""
         if not choices or not is_array(choices):
             self.pick(choices, finished=finished)
@@ -66,21 +75,27 @@ class Choices:
             self._forgive(AnomalyCode.WRONG_TYPE)
             return False
         index = choice.get("index")
+        new = alone  # among several, and of the wrong type, it is on record already
         if type(index) is not int:
             index = self._index(choice)
+            new = False
         if self.index is None:
             self.index = index or 0
-            if self.index and alone:  # it stands for index 0; among several it is on record already
+            if self.index and new:  # it stands for index 0
                 self._forgive(AnomalyCode.OTHER_CHOICE)
         if index is None or index == self.index:
             return True
-        if alone:
+        if new:
             self._forgive(AnomalyCode.OTHER_CHOICE)
         return False
 
-    def _index(self, choice: Json) -> int | None:
+    def _index(self, choice: Json) -> Identity | None:
+        """The identity of ``choice``: an index of another type is by value and type."""
         index = choice.get("index")
         if index is None or type(index) is int:
             return index
         self._forgive(AnomalyCode.WRONG_TYPE)
-        return None
+        try:
+            return exact_text(index)
+        except orjson.JSONEncodeError:
+            return DEEP

@@ -10,7 +10,6 @@ Source: 10-chat-completions sections 5 and 10, 11-quirks section D, 12-chat-extr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, cast
 
 import orjson
@@ -32,6 +31,7 @@ from svir_core.message import (
     ToolResult,
     UrlSource,
 )
+from svir_core.slow_json import read_any
 from svir_core.wire.openai_chat.table import API_NAME, REASONING_KEYS
 
 CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
@@ -89,9 +89,7 @@ def _joined(items: Sequence[Sequence[Piece]], separator: bytes) -> list[Piece]:
 
 def _fields(opaque: Opaque, where: str) -> dict[str, Any]:
     """What ``opaque`` adds to an object."""
-    fields: Any = None
-    with suppress(orjson.JSONDecodeError):  # refused below, outside of any handler: the text is not ours to show
-        fields = orjson.loads(opaque.json)
+    fields = read_any(opaque.json)
     if not isinstance(fields, dict):
         raise ConfigError(f"{where}: opaque data of {API_NAME} must be a JSON object")
     return cast("dict[str, Any]", fields)

@@ -22,7 +22,7 @@ from svir_core.event import Event, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.response import AnomalyCode, Completion, Usage
-from svir_core.slow_json import read_exact, without_lone_surrogates
+from svir_core.slow_json import read_exact, read_without_huge, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import sniff
@@ -43,6 +43,9 @@ Reading = tuple[Said, list[ToolCallDelta]]
 """What a delta brings: texts, and pieces of calls."""
 
 NO_KEYS: Final[frozenset[str]] = frozenset()
+ABSENT: Final = (None, "")
+"""What of a finish reason is as good as none."""
+
 REPETITIONS: Final = Quirk.TOOL_NAME_REPEATED | Quirk.TOOL_ARGUMENTS_RESENT | Quirk.CONTENT_CUMULATIVE
 """The quirks of servers that say things twice."""
 
@@ -67,6 +70,7 @@ class Decoder(StreamDecoder):
         "_choices",
         "_extra",
         "_has_lane",
+        "_huge",
         "_id",
         "_index",
         "_mender",
@@ -108,13 +112,14 @@ class Decoder(StreamDecoder):
         self._id: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
-        self._extra: Json | None = {} if extra else None
+        self._extra: Json | None = {} if expect(extra, bool, "extra") else None
         self._mender = Mender()
         self._raw: Json | None = None  # the chunk at hand, lone surrogates still in it
+        self._huge = False  # whether the chunk at hand has numbers that no float holds
         self._reread: tuple[bytes, Any, Json] = b"", None, {}  # a payload, a slower reader, and what it read
         self._has_lane = not (extra or self._repeats or self._merges)
         self._plain_keys = NO_KEYS  # the delta keys that need no move; none before the first chunk
-        self._index: int | None = None  # of the answer's choice, as the first chunk had it
+        self._index: int | str | None = None  # of the answer's choice, as the first chunk had it
 
     def _named(self) -> tuple[Usage | None, str | None, str | None]:
         return self._usage, self._model, self._id
@@ -134,6 +139,7 @@ class Decoder(StreamDecoder):
             self._finish_answer()
         elif is_object(chunk):
             self._raw = None
+            self._huge = False
             self._chunk(chunk)
         else:
             chunk = self._look_again(payload)
@@ -152,7 +158,7 @@ class Decoder(StreamDecoder):
                 or chunk["id"] != self._id
                 or chunk["model"] != self._model
                 or choice["index"] is not self._index  # a small integer is one object; False is not 0
-                or choice.get("finish_reason")
+                or choice.get("finish_reason") not in ABSENT
                 or chunk.get("usage") is not None
                 or len(choices) != 1
                 or "error" in chunk
@@ -190,6 +196,7 @@ class Decoder(StreamDecoder):
         for code in found.codes:
             self._forgive(code)
         self._raw = found.raw
+        self._huge = found.huge
         return found.chunk
 
     def _sniff(self, chunk: Json) -> None:
@@ -217,18 +224,23 @@ class Decoder(StreamDecoder):
             return
         self._id = self._constant(self._id, chunk.get("id"), AnomalyCode.ID_CHANGED)
         self._model = self._constant(self._model, chunk.get("model"), AnomalyCode.MODEL_CHANGED)
-        reported = usage.after(self._usage, chunk, self._forgive, add=self._adds_usage)
         if self._merges:
+            merged = [choice for choice in choices if is_object(choice)] if is_array(choices) else []
+            reported = self._reported(chunk, merged)
             self._keep_extra(chunk, None)
             self._merge(chunk, finished=finished)
         else:
             choice = self._choices.pick(choices, finished=finished)
+            reported = self._reported(chunk, [] if choice is None else [choice])
             if choice is not None:
                 self._deliver(*self._choice(choice))
             self._keep_extra(chunk, choice)
         self._usage = reported
         self._index = self._choices.index
         self._plain_keys = PLAIN[self._progress.at] if self._has_lane and not self._mender.halves else NO_KEYS
+
+    def _reported(self, chunk: Json, choices: list[Json]) -> Usage | None:
+        return usage.after(self._usage, chunk, choices, self._forgive, add=self._adds_usage)
 
     def _constant(self, known: str | None, value: Any, changed: AnomalyCode) -> str | None:
         if value is None or value == "" or value == known:
@@ -243,6 +255,10 @@ class Decoder(StreamDecoder):
 
     def _keep_extra(self, chunk: Json, choice: Json | None) -> None:
         if self._extra is not None:
+            if self._huge:
+                reading = self._reading(read_without_huge)
+                chunk = chunk and reading
+                choice = choice and reading["choices"][self._choices.place]
             extra.keep(self._extra, chunk, CHUNK_KEYS)
             extra.keep(self._extra, choice or {}, CHOICE_KEYS)
 
@@ -269,7 +285,7 @@ class Decoder(StreamDecoder):
     def _annotation(self, choice: Json) -> None:
         """The asynchronous content filter speaks (10 section 8)."""
         word = choice.get("finish_reason")
-        if word:
+        if word not in ABSENT:
             self._progress.filtered(word)
         if azure.blocks(choice.get("content_filter_results")):
             self._progress.blocked = True
@@ -280,7 +296,7 @@ class Decoder(StreamDecoder):
         """Judge a delta, and the finish reason beside it: what there is to deliver."""
         said = self._speech.read(delta)
         calls = delta.get("tool_calls")
-        pieces = self._pieces(calls) if calls else []
+        pieces = [] if calls is None or calls == "" else self._pieces(calls)
         spoken, called = said, pieces
         if self._raw is not None or self._mender.halves:
             said, pieces = self._mender.mend(said, pieces, delta if self._raw is None else self._delta_in(self._raw))
@@ -292,18 +308,22 @@ class Decoder(StreamDecoder):
             state = step(state, SPOKEN.get(key, REASONING))
         if called:
             state = step(state, Move.CALL)
-        if word:
+        if word not in ABSENT:
             self._progress.finish(word, state)
         elif state is not before:
             self._progress.reach(state)
         return said, pieces
 
     def _again(self, read: Callable[[str], Any]) -> Json:
-        """The delta at hand in another reading, by ``read``: once for a payload, however often it is asked for."""
+        """The delta at hand in another reading, by ``read``."""
+        return self._delta_in(self._reading(read))
+
+    def _reading(self, read: Callable[[str], Any]) -> Json:
+        """The chunk at hand, read by ``read``: once for a payload, however often it is asked for."""
         if self._reread[0] is not self._payload or self._reread[1] is not read:
             text = without_lone_surrogates(self._payload.decode("utf-8", "replace"))
             self._reread = self._payload, read, read(text)
-        return self._delta_in(self._reread[2])
+        return self._reread[2]
 
     def _exact_call(self, number: int) -> Json:
         """An entry of the calls at hand, its numbers exact."""
@@ -387,6 +407,13 @@ class Decoder(StreamDecoder):
                 self._deliver([(place, "\ufffd")], [])
         if self._splitter is not None:
             self._split(self._splitter.finish())
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._raw = None
+        self._reread = b"", None, {}
+        self._speech = Speech(self._forgive, self._again, NONE)
+        self._repetition = CallRepetition(NONE)
 
 
 def decode(chunks: Iterable[bytes | bytearray | memoryview], **options: Any) -> Iterator[Event]:

@@ -18,7 +18,7 @@ def is_document(value: Any) -> bool:
 
 def holds_message(choice: Any) -> bool:
     """Whether ``choice`` is one of a document: a ``message``, and no ``delta``."""
-    return is_object(choice) and is_object(choice.get("message")) and choice.get("delta") is None
+    return is_object(choice) and is_object(choice.get("message")) and choice.get("delta") in (None, "")
 
 
 def instead_of_delta(choice: Json, forgive: Callable[[AnomalyCode], None]) -> Json:

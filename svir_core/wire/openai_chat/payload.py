@@ -10,7 +10,7 @@ import orjson
 from svir_core.errors import ProtocolError
 from svir_core.limits import JSON_DEPTH
 from svir_core.response import AnomalyCode
-from svir_core.slow_json import read_surrogates, too_deep, without_lone_surrogates
+from svir_core.slow_json import read_huge, read_surrogates, too_deep, without_lone_surrogates
 from svir_core.wire.json_value import Json, is_object
 
 
@@ -22,11 +22,13 @@ class Payload:
         chunk: its JSON object, or ``None``.
         codes: what is wrong with it, in order.
         raw: the object again, lone surrogates still in it; ``None`` when there are none.
+        huge: whether it holds numbers that no float holds.
     """
 
     chunk: Json | None
     codes: tuple[AnomalyCode, ...]
     raw: Json | None = None
+    huge: bool = False
 
 
 def second_look(payload: bytes) -> Payload:
@@ -40,14 +42,16 @@ def second_look(payload: bytes) -> Payload:
         codes.append(AnomalyCode.INVALID_UTF8)
     clean = without_lone_surrogates(text)
     chunk: Any
+    huge = False
     try:
         chunk = orjson.loads(clean)
     except orjson.JSONDecodeError:
-        chunk = None
+        chunk = read_huge(clean)
+        huge = chunk is not None
     if chunk is None and too_deep(text):
         raise ProtocolError(f"a payload is nested deeper than {JSON_DEPTH} levels")
     if not is_object(chunk):
         return Payload(None, (*codes, AnomalyCode.NOT_AN_OBJECT))
     if clean == text:
-        return Payload(chunk, tuple(codes))
-    return Payload(chunk, (*codes, AnomalyCode.LONE_SURROGATE), read_surrogates(text))
+        return Payload(chunk, tuple(codes), huge=huge)
+    return Payload(chunk, (*codes, AnomalyCode.LONE_SURROGATE), read_surrogates(text), huge)

@@ -36,14 +36,14 @@ class Progress:
         self._any_word = Quirk.FINISH_OPEN in quirks
         self._early = Quirk.FINISH_EARLY in quirks
         self._answer = State.START  # what the answer is so far, or was when it finished
-        self._choice = 0  # the choice at hand
-        self._closed: set[int] = set()  # the choices that gave their finish reason
+        self._choice: int | str = 0  # the choice at hand
+        self._closed: set[int | str] = set()  # the choices that gave their finish reason
         self.at = State.START
         self.finished = False
         self.word = ""
         self.blocked = False
 
-    def turn_to(self, choice: int) -> None:
+    def turn_to(self, choice: int | str) -> None:
         """What follows comes from this choice of the answer."""
         self._choice = choice
         self.at = State.FINISHED if choice in self._closed and not self._early else self._answer

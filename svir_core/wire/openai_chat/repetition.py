@@ -6,14 +6,13 @@ time, without parsing what has been assembled again and again.
 
 from __future__ import annotations
 
-import json
-
+import attrs
 import orjson
 
 from svir_core.errors import ProtocolError
 from svir_core.event import ToolCallDelta
 from svir_core.quirk import Quirk
-from svir_core.slow_json import Nesting, read_exact
+from svir_core.slow_json import Nesting, read_any, read_exact
 from svir_core.wire.json_value import is_object
 from svir_core.wire.openai_chat.calls import says_something
 
@@ -78,12 +77,9 @@ class _Arguments(_Text):
 
 def _spelled_alike(text: str) -> str:
     """The JSON object in ``text``, spelled as any equal one; ``""`` when it is none."""
-    try:
-        if not is_object(orjson.loads(text)):
-            return ""
-    except orjson.JSONDecodeError:
+    if not is_object(read_any(text)):
         return ""
-    return json.dumps(read_exact(text), sort_keys=True)
+    return orjson.dumps(read_exact(text), default=attrs.asdict, option=orjson.OPT_SORT_KEYS).decode()
 
 
 class CallRepetition:

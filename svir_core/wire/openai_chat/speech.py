@@ -13,7 +13,7 @@ from typing import Any, Final
 from svir_core.message import Opaque
 from svir_core.quirk import Quirk
 from svir_core.response import AnomalyCode
-from svir_core.slow_json import read_exact, read_numbers
+from svir_core.slow_json import HugeNumber, read_exact, read_numbers
 from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.openai_chat.reasoning_details import DETAILS, Details
 from svir_core.wire.openai_chat.repetition import GrowingTexts
@@ -95,7 +95,7 @@ class Speech:
         return said
 
     def _unusual_content(self, value: Any) -> Said:
-        if type(value) in (int, float):
+        if type(value) in (int, float, HugeNumber):
             self._forgive(AnomalyCode.NUMBER_AS_CONTENT)
             return [("content", str(self._again(read_numbers)["content"]))]
         if self._parts and is_array(value):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 
 from svir_core.response import AnomalyCode, Usage
-from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.json_value import Json, is_object
 
 
-def reports(chunk: Json) -> list[Any]:
-    """The usage reports of ``chunk``, in the order they are read: ``choices[].usage``, ``x_groq.usage``, ``usage``.
-    ``null`` and ``""`` are no report."""
-    found: list[Any] = []
-    choices = chunk.get("choices")
-    if is_array(choices):
-        for choice in choices:
-            if is_object(choice) and "usage" in choice:
-                found.append(choice["usage"])
+def reports(chunk: Json, choices: Iterable[Json]) -> list[Any]:
+    """The usage reports of ``chunk``, in the order they are read: ``choices[].usage`` of those ``choices`` that are the
+    answer's, ``x_groq.usage``, ``usage``. ``null`` and ``""`` are no report."""
+    found: list[Any] = [choice["usage"] for choice in choices if "usage" in choice]
     if "x_groq" in chunk and is_object(chunk["x_groq"]):
         found.append(chunk["x_groq"].get("usage"))
     if "usage" in chunk:
@@ -28,11 +23,16 @@ def reports(chunk: Json) -> list[Any]:
 
 
 def after(
-    known: Usage | None, chunk: Json, forgive: Callable[[AnomalyCode], None], *, add: bool = False
+    known: Usage | None,
+    chunk: Json,
+    choices: Iterable[Json],
+    forgive: Callable[[AnomalyCode], None],
+    *,
+    add: bool = False,
 ) -> Usage | None:
-    """The usage known after ``chunk``, where ``known`` was before. With ``add`` what each chunk reports is an increment
-    (``USAGE_INCREMENTS``)."""
-    found = reports(chunk)
+    """The usage known after ``chunk``, of which ``choices`` are the answer's, where ``known`` was before. With ``add``
+    what each chunk reports is an increment (``USAGE_INCREMENTS``)."""
+    found = reports(chunk, choices)
     if not found:
         return known
     before, known = (known, None) if add else (None, known)
