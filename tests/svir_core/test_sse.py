@@ -47,6 +47,20 @@ def frames(pieces: Iterable[bytes], framer: Framer | None = None) -> list[Frame]
         (b"id: \xff\n\n", [(Kind.TEXT, 0, None, b"id: \xff")]),
         (b"id: \xc3\xa9\n\n", []),
         (b"retry: 5\n\n", []),
+        (b"data: \n\n", []),
+        (b"data: [DONE]\n\ndata: x\n\n", [(Kind.EVENT, 0, None, DONE)]),
+        (b"data: [DONE]\r\nodd: a\r\n\r\n", [(Kind.EVENT, 0, None, DONE)]),
+        (b"event: error\ndata: [DONE]\ndata: x\n\n", [(Kind.EVENT, 0, "error", b"[DONE]\nx")]),
+        (b"data: a\ndata: [DONE]\ndata: b\n\n", [(Kind.EVENT, 0, None, b"a\n[DONE]\nb")]),
+        (b"data: a\r\ndata: b\n\n", [(Kind.EVENT, 0, None, b"a\nb")]),
+        (b"data: a\n\nid: 1\nodd: b\n\n", [(Kind.EVENT, 0, None, b"a"), (Kind.FIELD, 15, None, b"odd: b")]),
+        (b"{\n\ndata: a\n\n", [(Kind.BARE, 0, None, b"{\n"), (Kind.EVENT, 3, None, b"a")]),
+        (b"data: a\n{\n\n}\n", [(Kind.BARE, 8, None, b"{\n\n}"), (Kind.EVENT, 0, None, b"a")]),
+        (b"data: a\n{}\ndata: b\n\n", [(Kind.BARE, 8, None, b"{}"), (Kind.EVENT, 0, None, b"a\nb")]),
+        (b"{\nx\n", [(Kind.BARE, 0, None, b"{\nx")]),
+        (b"event: odd\ndata: a\n", [(Kind.TYPE, 0, None, b"event: odd"), (Kind.DROPPED, 0, "odd", b"a")]),
+        (b"data: a\ndata: b\n", [(Kind.REST, 0, None, b"a\nb")]),
+        (b"id: error", []),
         (b"event: message\ndata: a\n\n", [(Kind.EVENT, 0, None, b"a")]),
         (b"event: odd\nevent:\ndata: a\n\n", [(Kind.TYPE, 0, None, b"event: odd"), (Kind.EVENT, 0, None, b"a")]),
         (b"{\nerror: a\n\n", [(Kind.BARE, 0, None, b"{"), (Kind.FIELD, 2, None, b"error: a")]),
@@ -103,6 +117,9 @@ def test_single_takes_exactly_one_whole_event() -> None:
         framer = make()
         framer.push(pending)
         assert framer.single(b"data: a\n\n") is None
+    framer = make()
+    framer.push(b"data: x\n\n: y\n")
+    assert framer.single(b"data: a\n\n") == b"a"
 
 
 @given(data=st.lists(st.sampled_from([b"data: ", b"a", b"\n", b"\n", b"\r", b"{", b"}", b"id", b":", b"event: odd"])))
@@ -132,6 +149,7 @@ def test_the_size_of_an_event_is_its_lines_and_one_byte_for_each_end(end: bytes)
     for data, size, last in (
         (b"data: a" + end * 2, 8, 0),
         (b"data: a" + end + b"data: bc" + end * 2, 17, len(b"data: a" + end)),
+        (b"id: 5" + end + b"data: a" + end + b"data: b" + end * 2, 22, len(b"id: 5data: a" + end * 2)),
         (b"{" + end + b'"a": 1' + end + b"}" + end, 11, len(b'{"a": 1' + end * 2)),
     ):
         for stride in (len(data), 3, 1):
@@ -154,6 +172,45 @@ def test_an_unfinished_line_may_be_as_large_as_the_limit() -> None:
         assert framer.push(b"x") == []
         assert framer.error is not None
         assert framer.error.offset == 5
+
+
+def test_after_a_large_line_the_limit_is_as_before() -> None:
+    framer = make(limit=5000)
+    for piece in (b"data: ", b"x" * 4493, b"y" * 500, b"\n\n"):
+        framer.push(piece)
+    assert framer.count == 1
+    assert framer.push(b"data: ") == framer.push(b"x" * 4994) == []
+    assert framer.error is None
+
+
+def test_blank_lines_in_bare_json_count() -> None:
+    framer = make(limit=5)
+    framer.push(b"{\n\n\n\n")
+    assert framer.error is None
+    framer.push(b"\n")
+    assert "larger than 5 bytes" in str(framer.error)
+
+
+def test_nothing_after_the_terminator_is_looked_at() -> None:
+    framer = make(limit=20)
+    assert framer.push(b"data: [DONE]\n" + b"x" * 50) == [(Kind.EVENT, 0, None, DONE)]
+    assert framer.ended
+    assert framer.error is None
+    framer = make()
+    framer.push(b"data: [DONE]\n\n")
+    assert (framer.ended, framer.count) == (True, 1)
+
+
+def test_an_empty_push_changes_nothing() -> None:
+    framer = make()
+    for piece in (b"data: " + b"x" * 5000, b"", b"y\r", b"", b"\n", b"", b"\n"):
+        found = framer.push(piece)
+    assert found == [(Kind.EVENT, 0, None, b"x" * 5000 + b"y")]
+
+
+def test_a_line_end_that_was_cut_is_one_line_end() -> None:
+    assert frames([b"data: a\r", b"\n", b"\n"]) == [(Kind.EVENT, 0, None, b"a")]
+    assert frames([b"data: a\r", b"\ndata: b\n\n"]) == [(Kind.EVENT, 0, None, b"a\nb")]
 
 
 def test_a_framer_begins_with_nothing_seen() -> None:

@@ -12,6 +12,7 @@ from svir_core.errors import ProtocolError, SvirError, TruncatedStreamError, Uns
 from svir_core.quirk import Quirk
 from svir_core.response import AnomalyCode, FinishReason
 from svir_core.wire.openai_chat.table import (
+    API_NAME,
     CALL_KEYS,
     CHOICE_KEYS,
     CHUNK_KEYS,
@@ -67,6 +68,7 @@ def test_what_is_known_by_name() -> None:
     assert {"index", "id", "type", "function"} == CALL_KEYS
     assert set(PROMPT_REPORT_KEYS) == {"prompt_filter_results", "prompt_annotations"}
     assert FILTERED == "content_filter"
+    assert API_NAME == "openai_chat"
 
 
 @pytest.mark.parametrize(
