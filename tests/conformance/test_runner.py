@@ -66,11 +66,6 @@ OUTSIDE: list[tuple[Any, str]] = [
     (GOOD | {"expect": {"strict": HI}}, "the field 'lenient' is missing"),
     (GOOD | {"expect": {"strict": {"error": "oops"}, "lenient": "same"}}, "one of transport"),
     (GOOD | {"expect": {"strict": {"completion": {"finish": "eos"}}, "lenient": "same"}}, "one of stop"),
-    (
-        {key: value for key, value in GOOD.items() if key != "chunks"}
-        | {"file": "a.sse", "expect": {"strict": HI | {"visible_by_chunk": [True]}, "lenient": "same"}},
-        "visible_by_chunk needs chunks",
-    ),
     ({key: value for key, value in GOOD.items() if key != "description"}, "'description' is missing"),
     ([], "an object is expected"),
     ("{", "not JSON"),
@@ -197,6 +192,16 @@ def test_visible_by_chunk_is_left_out_where_the_chunks_are_split_again(
     assert code == 1
     assert "visible_by_chunk: expected [False], got [True]" in out
     assert "2 passed, 2 failed" in out
+
+
+def test_visible_by_chunk_needs_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = {key: value for key, value in GOOD.items() if key != "chunks"} | {
+        "file": "f.sse",
+        "expect": {"strict": HI | {"visible_by_chunk": [True]}, "lenient": "same"},
+    }
+    code, out = run(capsys, write(tmp_path, {"decoder/a.json": case, "decoder/f.sse": CHUNK}))
+    assert code == 1
+    assert "visible_by_chunk needs chunks" in out
 
 
 # --- what is expected to fail, and what is open ------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -23,6 +23,7 @@ from svir_core.wire.openai_chat.document_decoder import DocumentDecoder, decode_
 from svir_core.wire.openai_chat.encode import Encoder
 from tests.svir_core.wire.openai_chat.streams import (
     DONE,
+    Json,
     both,
     call,
     calls,
@@ -115,6 +116,7 @@ def test_unknown_keys_of_a_call_keep_a_huge_number_for_the_way_back(number: str)
     data = spelled(stream(piece, end=finish("tool_calls") + DONE), number)
     (made,) = both(data).answer.calls
     assert made.opaque == Opaque("openai_chat", f'{{"signature":[{number},{2**64}]}}')
+    assert made.opaque is not None
     assert made.opaque.data == {"signature": [number, 2.0**64]}
     body = bytes(
         Encoder().encode(
@@ -221,7 +223,17 @@ def test_a_delta_that_is_absent(delta: dict[str, Any]) -> None:
 
 # --- which choice ---------------------------------------------------------------------------------
 
-APART = [("0", "1"), ("0", 0), (0.0, 0), (False, 0), (True, 1), (True, "true"), ([], {}), ([0], [False]), (10**19, 0)]
+APART: list[tuple[Any, Any]] = [
+    ("0", "1"),
+    ("0", 0),
+    (0.0, 0),
+    (False, 0),
+    (True, 1),
+    (True, "true"),
+    ([], {}),
+    ([0], [False]),
+    (10**19, 0),
+]
 
 
 def choice(index: Any, content: str, finish_reason: str | None = None, **more: Any) -> bytes:
@@ -270,7 +282,9 @@ def test_usage_in_another_choice_is_skipped_with_it() -> None:
     data = choice(0, "a", usage=own) + choice(1, "x", usage=other) + choice(0, "b", "stop") + DONE
     seen = refused(data, "unsupported", "other_choice")
     assert seen.answer.usage == Usage(1, 1)
-    two = document() | {"choices": [{"index": 1, "delta": {}, "usage": other}, {"index": 0, "delta": {}, "usage": own}]}
+    two: Json = document() | {
+        "choices": [{"index": 1, "delta": {}, "usage": other}, {"index": 0, "delta": {}, "usage": own}]
+    }
     seen = refused(stream(text("a"), event(two)), "unsupported", "other_choice")
     assert seen.answer.usage == Usage(1, 1)
 
@@ -298,7 +312,7 @@ def test_many_pieces_with_unknown_keys_are_read_again_once(monkeypatch: pytest.M
 
 
 def test_an_unknown_key_after_the_answer_stood_at_another_place() -> None:
-    two = document() | {
+    two: Json = document() | {
         "choices": [{"index": 1, "delta": {}}, {"index": 0, "delta": {"tool_calls": [call(id="a", name="f")]}}]
     }
     data = stream(event(two), calls(call(arguments="{}", z=1)), end=finish("tool_calls") + DONE)
@@ -346,8 +360,9 @@ def test_a_codec_option_of_the_wrong_type_is_named(options: dict[str, Any]) -> N
 )
 def test_an_argument_of_a_framer_of_the_wrong_type_is_named(options: dict[str, Any]) -> None:
     (name,) = options
+    fine: dict[str, Any] = {"types": None, "terminator": None, "limit": 1}
     with pytest.raises(ConfigError, match=name):
-        Framer(**{"types": None, "terminator": None, "limit": 1, **options})
+        Framer(**fine | options)
 
 
 # --- what a decoder that is done holds ------------------------------------------------------------
@@ -361,9 +376,9 @@ def held(value: Any, seen: set[int]) -> int:
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, dict):
-        return sum(held(item, seen) for pair in value.items() for item in pair)
+        return sum(held(item, seen) for pair in cast("dict[Any, Any]", value).items() for item in pair)
     if isinstance(value, list | tuple | set):
-        return sum(held(item, seen) for item in value)
+        return sum(held(item, seen) for item in cast("list[Any]", value))
     if not type(value).__module__.startswith("svir_core."):
         return 0
     names = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
