@@ -1,22 +1,20 @@
-"""Which choice of a chunk is the answer (10 section 2): index 0; in lenient mode the index first seen."""
+"""Which choice of a chunk is the answer (10 section 2): index 0; in lenient mode the index first seen.
+
+An index of the wrong type is forgiven in lenient mode: ``"0"`` and ``0.0`` are the number they say, and
+anything else says nothing, as if it were missing. Answers of several indices so never mix.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-import orjson
-
 from svir_core.errors import UnsupportedError
 from svir_core.response import AnomalyCode
-from svir_core.slow_json import exact_text
 from svir_core.wire.json_value import Json, is_array, is_object
 
-Identity = int | str
-"""Which choice it is: its index, or the JSON text of one that is no integer."""
-
-DEEP: Final = "[deep]"
-"""The identity of indices that are too deep a nest to be told apart."""
+INDEX_DIGITS: Final = 9
+"""A string of more digits is no index of a choice."""
 
 
 class Choices:
@@ -27,7 +25,7 @@ class Choices:
         index: the answer's index, or ``None`` when the first seen is to be.
 
     Attributes:
-        index: the answer's index, once it is known; its identity when it is no integer.
+        index: the answer's index, once it is known.
         place: where in its chunk the choice that was picked last stands.
     """
 
@@ -35,7 +33,7 @@ class Choices:
 
     def __init__(self, forgive: Callable[[AnomalyCode], None], index: int | None) -> None:
         self._forgive = forgive
-        self.index: Identity | None = index
+        self.index = index
         self.place = 0
 
     def pick(self, choices: Any, *, finished: bool) -> Json | None:
@@ -58,7 +56,7 @@ class Choices:
                 self.place = place
         return found
 
-    def each(self, choices: Any, *, finished: bool) -> Iterator[tuple[Identity, Json]]:
+    def each(self, choices: Any, *, finished: bool) -> Iterator[tuple[int, Json]]:
         """Every choice and its index: all belong to the answer (``CHOICES_MERGED``)."""
         if not choices or not is_array(choices):
             self.pick(choices, finished=finished)
@@ -89,13 +87,18 @@ class Choices:
             self._forgive(AnomalyCode.OTHER_CHOICE)
         return False
 
-    def _index(self, choice: Json) -> Identity | None:
-        """The identity of ``choice``: an index of another type is by value and type."""
+    def _index(self, choice: Json) -> int | None:
+        """The index of ``choice``; ``None`` when it says none."""
         index = choice.get("index")
         if index is None or type(index) is int:
             return index
         self._forgive(AnomalyCode.WRONG_TYPE)
-        try:
-            return exact_text(index)
-        except orjson.JSONEncodeError:
-            return DEEP
+        return _number(index)
+
+
+def _number(index: Any) -> int | None:
+    if isinstance(index, float) and index.is_integer():
+        return int(index)
+    if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) <= INDEX_DIGITS:
+        return int(index)
+    return None
