@@ -80,16 +80,16 @@ def sniff(document: Json) -> Failure | None:
         return describe(document)
     choices = document.get("choices")
     if choices:
-        first = choices[0] if is_array(choices) else None
-        if is_object(first):
-            if first.get("error"):
-                return describe({**document, "error": first["error"]})
-            if first.get("finish_reason") == "error":
-                return describe(document)
+        for choice in choices if is_array(choices) else ():
+            if is_object(choice):
+                if choice.get("error"):
+                    return describe({**document, "error": choice["error"]})
+                if choice.get("finish_reason") == "error":
+                    return describe(document)
     elif document.get("detail"):
         return describe(document)
     base = document.get("base_resp")
-    if is_object(base) and base.get("status_code"):
+    if is_object(base) and base.get("status_code") and base["status_code"] != "0":
         return describe(document)
     return None
 

@@ -20,7 +20,7 @@ The rules, in order; each quirk changes the rule it stands under, and no other:
 6. Pieces of a name, and of arguments, are one text (``repetition`` has what two quirks take out of it).
 7. At the end the indices run from 0 without a gap, every id and name is there, no id comes twice.
    TOOL_INDEX_GAPS: gaps are nothing.
-   TOOL_ID_MISSING: a call without an id gets ``call_<n>``: the first n from 0 that no call of the answer has.
+   TOOL_ID_MISSING: a call without an id gets ``call_<n>``: the first n from 0 whose id the server did not send.
 
 Both modes hold all of them: a call that is guessed wrong is run wrong.
 """
@@ -77,6 +77,7 @@ class Calls:
     __slots__ = (
         "_by_id",
         "_by_index",
+        "_drifted",
         "_drifts",
         "_exact",
         "_gaps",
@@ -102,6 +103,7 @@ class Calls:
         self._ids_missing = Quirk.TOOL_ID_MISSING in quirks
         self._gaps = Quirk.TOOL_INDEX_GAPS in quirks
         self._objects = Quirk.TOOL_ARGUMENTS_OBJECT in quirks
+        self._drifted: set[str] = set()  # ids of the server's that are no call's
         self._opened: list[_Call] = []
         self._places: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
@@ -195,6 +197,8 @@ class Calls:
             self._by_id.setdefault(call_id, call)
         elif not self._drifts or name is not None or owner is not None:
             raise ProtocolError(f"the id of tool call {call.place} changed")
+        else:
+            self._drifted.add(call_id)
         return call
 
     def _open(self, index: int | None) -> _Call:
@@ -237,16 +241,19 @@ class Calls:
                 raise ProtocolError(f"tool call {call.place} has no id or no name")
         if len(self._by_id) != sum(call.id is not None for call in self._opened):
             raise ProtocolError("two tool calls have the same id")
+        taken = self._by_id.keys() | self._drifted
         numbers = count()
         for place in sorted(call.place for call in self._opened if call.id is None):
-            self._made[place] = next(made for n in numbers if (made := f"call_{n}") not in self._by_id)
+            self._made[place] = next(made for n in numbers if (made := f"call_{n}") not in taken)
 
-    def maker(self, finish: FinishReason) -> Callable[[CallRun], ToolCall]:
-        """Makes the executable calls of an answer that ended with ``finish``."""
+    def maker(self, finish: FinishReason, *, cut: bool = False) -> Callable[[CallRun], ToolCall]:
+        """Makes the executable calls of an answer that ended with ``finish``; ``cut`` when more of it could have come
+        all the same."""
+        may_be_empty = not cut and finish not in CUT
 
         def make(run: CallRun) -> ToolCall:
             arguments = "".join(run.arguments)
-            complete = _is_object(arguments) if arguments else finish not in CUT
+            complete = _is_object(arguments) if arguments else may_be_empty
             call = self._places.get(run.index)
             opaque = Opaque(API_NAME, exact_text(call.extra)) if call and call.extra else None
             made = self._made.get(run.index)

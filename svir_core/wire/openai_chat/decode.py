@@ -303,15 +303,15 @@ class Decoder(StreamDecoder):
         if self._repeats:
             spoken = said = self._speech.new(said)
             called = pieces = self._repetition.new(pieces)
-        before = state = self._progress.at
+        state = self._progress.start()
         for key, _ in spoken:
             state = step(state, SPOKEN.get(key, REASONING))
         if called:
             state = step(state, Move.CALL)
+        if spoken or called:
+            self._progress.reach(state)
         if word not in ABSENT:
             self._progress.finish(word, state)
-        elif state is not before:
-            self._progress.reach(state)
         return said, pieces
 
     def _again(self, read: Callable[[str], Any]) -> Json:
@@ -381,7 +381,8 @@ class Decoder(StreamDecoder):
         self._complete(
             Completion(
                 finish,
-                self._transcript.parts(self._calls.maker(finish)) + self._speech.opaque(),
+                self._transcript.parts(self._calls.maker(finish, cut=self._progress.may_go_on(move)))
+                + self._speech.opaque(),
                 self._usage,
                 self._timing(),
                 self._model,

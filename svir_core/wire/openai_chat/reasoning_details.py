@@ -32,9 +32,9 @@ class _Entry:
         self._fields: Json = {}
         self._pieces: dict[str, list[str]] = {}
 
-    def takes(self, piece: Json) -> bool:
-        known, other = self._fields.get("id"), piece.get("id")
-        return known is None or other is None or known == other
+    @property
+    def id(self) -> Any:
+        return self._fields.get("id")
 
     def add(self, key: str, value: Any) -> None:
         self._fields.setdefault(key, value)
@@ -45,6 +45,31 @@ class _Entry:
 
     def whole(self) -> Json:
         return self._fields | {key: "".join(pieces) for key, pieces in self._pieces.items()}
+
+
+class _Namesakes:
+    """The entries of one index and type. Only the first may have no id: it takes whatever has none either, and the
+    first id that comes."""
+
+    __slots__ = ("_by_id", "_first")
+
+    def __init__(self) -> None:
+        self._first: _Entry | None = None
+        self._by_id: dict[str, _Entry] = {}
+
+    def of(self, entry_id: Any) -> _Entry | None:
+        """The entry that a piece with this id belongs to."""
+        first = self._first
+        if first is None or entry_id is None or first.id is None or first.id == entry_id:
+            return first
+        return self._by_id.get(repr(entry_id))
+
+    def open(self, entry_id: Any) -> _Entry:
+        """A further entry."""
+        entry = _Entry()
+        self._first = self._first or entry
+        self._by_id[repr(entry_id)] = entry
+        return entry
 
 
 class Details:
@@ -59,15 +84,14 @@ class Details:
     def __init__(self, growing: GrowingTexts | None) -> None:
         self._growing = growing
         self._entries: list[_Entry] = []
-        self._by_name: dict[tuple[str, str], list[_Entry]] = {}
+        self._by_name: dict[tuple[str, str], _Namesakes] = {}
 
     def add(self, piece: Json) -> str:
         """Merge one entry of a delta; the text in it that can be shown."""
-        entries = self._by_name.setdefault((repr(piece.get("index")), repr(piece.get("type"))), [])
-        entry = next((entry for entry in entries if entry.takes(piece)), None)
+        namesakes = self._by_name.setdefault((repr(piece.get("index")), repr(piece.get("type"))), _Namesakes())
+        entry = namesakes.of(piece.get("id"))
         if entry is None:
-            entry = _Entry()
-            entries.append(entry)
+            entry = namesakes.open(piece.get("id"))
             self._entries.append(entry)
         shown = ""
         for key, value in piece.items():

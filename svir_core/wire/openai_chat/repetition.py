@@ -6,6 +6,8 @@ time, without parsing what has been assembled again and again.
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 import orjson
 
@@ -15,6 +17,10 @@ from svir_core.quirk import Quirk
 from svir_core.slow_json import Nesting, read_any, read_exact
 from svir_core.wire.json_value import is_object
 from svir_core.wire.openai_chat.calls import says_something
+
+
+DEEP: Final = "[deep]"
+"""The spelling of objects that are too deep a nest to be told apart."""
 
 
 class _Text:
@@ -66,20 +72,31 @@ class _Arguments(_Text):
             if self._nesting.push(piece.encode("utf-8", "replace")) is not None:
                 self._nesting = None
             return self.add(piece)
+        if not piece.strip():
+            return self.add(piece)
         if self._spelled is None:
             self._spelled = _spelled_alike(self.whole())
-        if self._spelled == "" or not piece.strip():
+        if self._spelled == "":
             return self.add(piece)
-        if _spelled_alike(piece) != self._spelled:
+        if self.says(piece):
+            return None
+        again = _spelled_alike(piece)
+        if again == "" and self._spelled == DEEP:  # no object once more, so nothing to compare it with
+            return self.add(piece)
+        if again != self._spelled or again == DEEP:
             raise ProtocolError("a tool call's arguments were sent again, and differ")
         return None
 
 
 def _spelled_alike(text: str) -> str:
-    """The JSON object in ``text``, spelled as any equal one; ``""`` when it is none."""
+    """The JSON object in ``text``, spelled as any equal one; ``""`` when it is none, ``DEEP`` when it is too deep a
+    nest to be spelled."""
     if not is_object(read_any(text)):
         return ""
-    return orjson.dumps(read_exact(text), default=attrs.asdict, option=orjson.OPT_SORT_KEYS).decode()
+    try:
+        return orjson.dumps(read_exact(text), default=attrs.asdict, option=orjson.OPT_SORT_KEYS).decode()
+    except (ProtocolError, orjson.JSONEncodeError):
+        return DEEP
 
 
 class CallRepetition:

@@ -25,6 +25,9 @@ FAILURES: list[tuple[dict[str, Any], Failure]] = [
     ({"detail": [{}]}, Failure()),
     ({"base_resp": {"status_code": 5, "status_msg": "m"}}, Failure("m")),
     ({"base_resp": {"status_code": 5}, "choices": [{}]}, Failure()),
+    ({"base_resp": {"status_code": "1004"}}, Failure()),
+    ({"choices": [{}, 5, {"error": {"message": "m"}}]}, Failure("m")),
+    ({"choices": [{"finish_reason": None}, {"finish_reason": "error"}]}, Failure()),
     ({"choices": [{"error": {"message": "m", "code": "c"}}]}, Failure("m", "c")),
     ({"choices": [{"error": "m"}]}, Failure("m")),
     ({"choices": [{"finish_reason": "error"}], "message": "m"}, Failure("m")),
@@ -51,9 +54,10 @@ NO_FAILURES: list[dict[str, Any]] = [
     {"choices": 5},
     {"choices": [5]},
     {"choices": [{"error": None, "finish_reason": "stop"}]},
-    {"choices": [{}, {"error": "second"}]},
     {"base_resp": 5},
     {"base_resp": {"status_code": 0}},
+    {"base_resp": {"status_code": "0", "status_msg": "fine"}},
+    {"choices": [5, {"error": {}}, {"finish_reason": "stop"}]},
     {"base_resp": {}},
 ]
 

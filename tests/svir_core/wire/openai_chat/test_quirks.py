@@ -18,6 +18,7 @@ from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import FinishReason, Usage
 from svir_core.wire import openai_chat
+from svir_core.wire.openai_chat import reasoning_details
 from tests.svir_core.wire.openai_chat.streams import (
     DONE,
     MODES,
@@ -436,7 +437,9 @@ def test_choices_that_finish_for_different_reasons_are_a_conflict() -> None:
     body = spread(one(0, {"content": "a"}, "stop")) + spread(one(1, {"content": "b"}, "length")) + DONE
     assert both(body, quirks=Quirk.CHOICES_MERGED).kind == "protocol"
     early = Quirk.CHOICES_MERGED | Quirk.FINISH_EARLY
-    assert both(body, quirks=early).answer.finish is FinishReason.LENGTH
+    assert both(body, quirks=early).kind == "protocol"
+    again = body.replace(DONE, b"") + spread(one(0, {"content": "c"}, "length")) + DONE
+    assert both(again, quirks=early).answer.finish is FinishReason.LENGTH
 
 
 def test_a_choice_may_go_on_after_another_finished() -> None:
@@ -446,7 +449,7 @@ def test_a_choice_may_go_on_after_another_finished() -> None:
     assert both(body, quirks=Quirk.CHOICES_MERGED).answer.text == "ab"
 
 
-@pytest.mark.parametrize(("wrong", "kept"), [([], "a"), ("x", "a"), ([5, one("1", {"content": "b"})], "ab")])
+@pytest.mark.parametrize(("wrong", "kept"), [([], "a"), ("x", "a"), ([5, one("1", {"content": "b"}, "stop")], "ab")])
 def test_choices_of_a_wrong_type(wrong: Any, kept: str) -> None:
     body = text("a") + event(document() | {"choices": wrong}) + finish() + DONE
     assert decoded(body, quirks=Quirk.CHOICES_MERGED).kind == "protocol"
@@ -618,3 +621,101 @@ def test_arguments_that_were_cut_are_never_complete() -> None:
     for arguments in ('{"n"', '{"n":1}}', "[]", "1", ""):
         body = stream(calls(call(0, id="a", name="f", arguments=arguments)), end=finish("max_output") + DONE)
         assert [made.complete for made in both(body, quirks=EVERY & ~CHANGE_GOOD_STREAMS).answer.calls] == [False]
+
+
+# --- what is cut is never whole ---------------------------------------------------------------------
+
+WIPE = call(id="a", name="wipe")
+
+
+def spoken(index: int, delta: Json, word: str | None) -> bytes:
+    return event(document() | {"choices": [{"index": index, "delta": delta, "finish_reason": word}]})
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b'data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"ind']
+)
+def test_an_empty_call_is_not_complete_where_the_answer_may_have_gone_on(rest: bytes) -> None:
+    data = chunk({"content": "a"}, "stop") + chunk({"tool_calls": [WIPE]}, "stop")
+    quirks = Quirk.FINISH_EARLY | Quirk.DONE_OPTIONAL
+    assert [made.complete for made in both(data + rest, quirks=quirks).answer.calls] == [False]
+    assert [made.complete for made in both(data + DONE, quirks=quirks).answer.calls] == [True]
+    assert both(chunk({"content": "a"}, "stop") + calls(WIPE) + rest, quirks=quirks).kind == "truncated_stream"
+
+
+def test_choices_that_did_not_finish_leave_empty_calls_incomplete() -> None:
+    data = spoken(0, {"content": "a"}, "stop") + spoken(1, {"tool_calls": [WIPE]}, None) + DONE
+    answer = both(data, quirks=Quirk.CHOICES_MERGED | Quirk.FINISH_OPTIONAL).answer
+    assert (answer.finish, answer.raw_finish) == (FinishReason.OTHER, None)
+    assert [made.complete for made in answer.calls] == [False]
+
+
+def test_a_merged_choice_that_opens_again_may_be_cut() -> None:
+    quirks = Quirk.CHOICES_MERGED | Quirk.FINISH_EARLY | Quirk.DONE_OPTIONAL
+    data = spoken(0, {"content": "a"}, "stop") + spoken(1, {"content": "b"}, "stop")
+    assert both(data, quirks=quirks).answer.text == "ab"
+    data += spoken(0, {"content": "c"}, None)
+    assert both(data, quirks=quirks).kind == "truncated_stream"
+    assert both(data + spoken(1, {}, "stop"), quirks=quirks).kind == "truncated_stream"
+    assert both(data + spoken(0, {}, "stop"), quirks=quirks).answer.text == "abc"
+    assert both(data + DONE, quirks=quirks).answer.text == "abc"
+
+
+# --- failures, ids, resends and details -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failed", [{"error": {"message": "boom"}}, {"delta": {}, "finish_reason": "error"}])
+def test_a_failure_in_any_choice_is_the_outcome(failed: Json) -> None:
+    data = text("a") + spread(one(0, {}, "stop"), {"index": 1, **failed}) + DONE
+    assert both(data, quirks=Quirk.CHOICES_MERGED).kind == "server"
+    assert decoded(data, "lenient").kind == "server"
+
+
+def test_a_made_id_is_none_that_the_server_sent() -> None:
+    data = calls(call(0, id="x", name="f")) + calls(call(0, id="call_0", arguments="{}")) + calls(call(1, name="g"))
+    seen = both(data + END, quirks=Quirk.TOOL_ID_MISSING | Quirk.TOOL_ID_DRIFTS)
+    assert [made.id for made in seen.answer.calls] == ["x", "call_1"]
+
+
+def resent(*pieces: str) -> Seen:
+    return both(
+        calls(call(id="a", name="f")) + b"".join(calls(call(arguments=each)) for each in pieces) + END,
+        quirks=Quirk.TOOL_ARGUMENTS_RESENT,
+    )
+
+
+@pytest.mark.parametrize("depth", [500, 600])
+def test_a_deep_nest_that_is_not_sent_again_stays_as_it_is(depth: int) -> None:
+    nest = '{"a":' + (depth - 1) * "[" + (depth - 1) * "]" + "}"
+    for pieces, kept in (((nest, " "), nest + " "), ((nest, nest), nest), ((nest, "x"), nest + "x")):
+        (made,) = resent(*pieces).answer.calls
+        assert (made.arguments, made.complete) == (kept, kept != nest + "x")
+    for again in (nest + " ", "{}"):
+        assert resent(nest, again).kind == "protocol"
+
+
+def test_details_with_many_ids_are_merged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    identity = reasoning_details._Entry.id  # noqa: SLF001
+
+    def counted(entry: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return identity.fget(entry)
+
+    monkeypatch.setattr(reasoning_details._Entry, "id", property(counted))  # noqa: SLF001
+    details = reasoning_details.Details(None)
+    for _ in range(2):
+        for number in range(500):
+            details.add({"type": "t", "index": 0, "id": f"i{number}", "text": "a"})
+    (opaque,) = details.opaque()
+    assert [entry["text"] for entry in opaque.data["reasoning_details"]] == ["aa"] * 500
+    assert looks <= 2 * 2 * 500
+
+
+def test_details_without_an_id_belong_to_the_first() -> None:
+    details = reasoning_details.Details(None)
+    for entry_id in (None, 1, 2, None, 2, 1, 1.5):
+        details.add({"id": entry_id, "text": str(entry_id)[0]})
+    (opaque,) = details.opaque()
+    assert [entry["text"] for entry in opaque.data["reasoning_details"]] == ["N1N1", "22", "1"]
