@@ -37,6 +37,9 @@ class Kind(Enum):
     """Data that belongs to no event the codec knows: of interest only when it is a failure."""
     REST = auto()
     """At the end of input: the data of an event that never ended."""
+    CUT = auto()
+    """At the end of input: a line that never ended and begins no field, with the lines it ends when those look like
+    JSON without ``data:``. No event goes on like that."""
 
 
 _EVENT: Final = Kind.EVENT  # reading a member off its enum costs as much as a find()
@@ -57,7 +60,8 @@ COLON: Final = 58
 BRACE: Final = 123
 
 _IGNORED: Final = frozenset({b"id", b"retry"})
-_KNOWN: Final = frozenset({b"data", b"event", b"error"}) | _IGNORED
+_FIELDS: Final = frozenset({b"data", b"event"}) | _IGNORED
+_KNOWN: Final = _FIELDS | {b"error"}
 
 
 def split_field(line: bytes) -> tuple[bytes, bytes]:
@@ -342,24 +346,31 @@ class Framer:
         (``REST``) and what may be a failure."""
         frames: list[Frame] = []
         tail = b"".join(self._parts) or self._tail
+        cut: Frame | None = None
+        whole = not tail or _begins_a_field(tail)
         if self._bare is not None:
-            if tail and split_field(tail)[0] not in _KNOWN:
+            joined = not whole and split_field(tail)[0] != b"error"
+            if joined:
                 self._bare.push(tail)
-                tail = b""
-            frames += self._end_of_bare(self._bare)
-        if tail:
+            first, *after = self._end_of_bare(self._bare)
+            if joined:
+                cut = (Kind.CUT, *first[1:])
+            else:
+                frames.append(first)
+            frames += after
+        if whole:
             frames += self._unfinished(tail)
+        elif cut is None:
+            cut = (Kind.CUT, self._base, None, tail)
         if self._open:
             kind = Kind.REST if self._known else Kind.DROPPED
             frames.append((kind, self._start, self._type, b"\n".join(self._lines)))
-        return frames
+        return frames if cut is None else [*frames, cut]
 
     def _unfinished(self, line: bytes) -> Sequence[Frame]:
-        """What a line without its end adds to its event. It is not judged."""
+        """What a field without its end adds to its event. It is not judged."""
         name, value = split_field(line)
-        if name == b"data" or (name == b"event" and value == b"error"):
-            return self._field(line, self._base)
-        return ((Kind.DROPPED, self._base, None, line),) if line[0] == BRACE or name == b"error" else ()
+        return self._field(line, self._base) if name == b"data" or (name, value) == (b"event", b"error") else ()
 
 
 class _Bare:
@@ -386,6 +397,12 @@ def _find(data: bytes, byte: bytes, start: int) -> int:
     """The position of ``byte`` from ``start`` on; the length of ``data`` when it is not there."""
     found = data.find(byte, start)
     return len(data) if found < 0 else found
+
+
+def _begins_a_field(line: bytes) -> bool:
+    """Whether a line whose end is not there may be, or become, a comment or a field of an event."""
+    name, colon, _ = line.partition(b":")
+    return name in _FIELDS or not name if colon else any(field.startswith(name) for field in _FIELDS)
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -41,6 +41,8 @@ JUNK: Final = {
 }
 """What a frame that is neither an event nor a failure is."""
 
+CUT_OFF: Final = "the input ended before the answer did"
+
 NOT_A_STREAM: Final = {
     Shape.PAGE: "the body is a page, not a stream",
     Shape.COMPRESSED: "the body is compressed, though nobody asked for that",
@@ -245,6 +247,8 @@ class StreamDecoder(ABC):
         failure, words = self._failure_in(kind, name, payload)
         if failure is not None:
             self._fail_with(failure, words)
+        if kind is Kind.CUT:
+            raise TruncatedStreamError(CUT_OFF, offset=self.bytes_seen)
         if kind in JUNK:
             self._policy.forgive(JUNK[kind], self._offset, payload)
         elif kind is Kind.REST and self._policy.lenient and is_object(loosely(payload)):
@@ -256,7 +260,7 @@ class StreamDecoder(ABC):
         if name == "error" and kind is Kind.REST:
             return _of_error_event(payload), payload
         field, value = split_field(payload)
-        if field == b"error" and (kind is Kind.FIELD or (kind is Kind.DROPPED and name is None)):
+        if field == b"error" and kind in (Kind.FIELD, Kind.CUT):
             document = loosely(value)
             return (describe(document) if is_object(document) else None), value
         if kind in (Kind.TYPE, Kind.TEXT, Kind.FIELD):
@@ -307,7 +311,7 @@ class StreamDecoder(ABC):
 
     def _input_ended(self) -> None:
         """The input ended before the answer did: raises, unless that is where an API's answers end."""
-        raise TruncatedStreamError("the input ended before the answer did", offset=self.bytes_seen)
+        raise TruncatedStreamError(CUT_OFF, offset=self.bytes_seen)
 
     def _fail_with(self, failure: Failure, payload: bytes) -> None:
         """Raise the error for a failure that the server reported."""

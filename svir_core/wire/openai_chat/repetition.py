@@ -18,7 +18,6 @@ from svir_core.slow_json import Nesting, read_any, read_exact
 from svir_core.wire.json_value import is_object
 from svir_core.wire.openai_chat.calls import says_something
 
-
 DEEP: Final = "[deep]"
 """The spelling of objects that are too deep a nest to be told apart."""
 

@@ -696,14 +696,14 @@ def test_a_deep_nest_that_is_not_sent_again_stays_as_it_is(depth: int) -> None:
 
 def test_details_with_many_ids_are_merged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    identity = reasoning_details._Entry.id  # noqa: SLF001
+    identity = reasoning_details._Entry.id
 
     def counted(entry: Any) -> Any:
         nonlocal looks
         looks += 1
         return identity.fget(entry)
 
-    monkeypatch.setattr(reasoning_details._Entry, "id", property(counted))  # noqa: SLF001
+    monkeypatch.setattr(reasoning_details._Entry, "id", property(counted))
     details = reasoning_details.Details(None)
     for _ in range(2):
         for number in range(500):
@@ -719,3 +719,31 @@ def test_details_without_an_id_belong_to_the_first() -> None:
         details.add({"id": entry_id, "text": str(entry_id)[0]})
     (opaque,) = details.opaque()
     assert [entry["text"] for entry in opaque.data["reasoning_details"]] == ["N1N1", "22", "1"]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b'{"error": {"message": "boo',
+        b'{\n  "error": {\n    "message": "boo',
+        b'error: {"code":1,"mess',
+        b"upstream error: reset",
+        b"erro",
+        b"502",
+    ],
+)
+def test_a_rest_that_is_no_event_is_a_cut(rest: bytes) -> None:
+    assert both(text("a") + finish() + rest, quirks=Quirk.DONE_OPTIONAL).kind == "truncated_stream"
+    assert both(text("a") + finish() + rest).kind == "truncated_stream"
+
+
+@pytest.mark.parametrize("rest", [b"d", b"data: {", b"event", b"event: mess", b"i", b"id: 1", b"r", b": ping", b":"])
+def test_a_rest_that_may_be_an_event_is_none_yet(rest: bytes) -> None:
+    assert both(text("a") + finish() + rest, quirks=Quirk.DONE_OPTIONAL).answer.text == "a"
+
+
+@pytest.mark.parametrize(
+    "rest", [b'{"error": {"message": "boom"}}', b'{\n"error": "boom"}', b'error: {"message": "boom"}']
+)
+def test_a_failure_without_its_line_end_is_one(rest: bytes) -> None:
+    assert both(text("a") + finish() + rest, quirks=Quirk.DONE_OPTIONAL).message == "boom"
