@@ -61,6 +61,7 @@ class ClientOptions(TypedDict, total=False):
     context_tokens: int | None
     image_tokens: int | None
     quirks: Quirk
+    extra: bool
 
 
 class AsyncClient:
@@ -118,6 +119,7 @@ class AsyncClient:
         context_tokens: int | None = None,
         image_tokens: int | None = None,
         quirks: Quirk = NONE,
+        extra: bool = False,
     ) -> Self:
         """A client of a server that speaks Chat Completions. Nothing is sent yet.
 
@@ -140,6 +142,7 @@ class AsyncClient:
             context_tokens: refuse a request that cannot fit, before it is sent.
             image_tokens: what an image counts for that, in place of its encoded length.
             quirks: repairs for a server known to need them: ``Quirk.DONE_OPTIONAL``, ``profile("ollama").quirks``.
+            extra: keep what the server says beyond the protocol on ``completion.extra``.
 
         Raises:
             ConfigError: any of it is wrong: more than one key, a URL that the rules refuse, a timeout
@@ -154,7 +157,7 @@ class AsyncClient:
             key=key,
             transport=transport,
             options=CodecOptions(
-                mode, think, Limits() if limits is None else limits, context_tokens, image_tokens, quirks
+                mode, think, Limits() if limits is None else limits, context_tokens, image_tokens, quirks, extra
             ),
             compat=compat,
             include_usage=include_usage,

@@ -220,6 +220,7 @@ TABLE: Final = (
         context_tokens=_MAYBE_INTEGER,
         image_tokens=_MAYBE_INTEGER,
         quirks=Flags(quirk.Quirk),
+        extra=BOOLEAN,
     ),
     record(
         "profile",

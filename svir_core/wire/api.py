@@ -51,6 +51,7 @@ class CodecOptions:
         context_tokens: admission: the model's context, or ``None`` for no admission.
         image_tokens: what one image counts at admission, or ``None`` for its encoded length.
         quirks: repairs for a server known to need them; none by default.
+        extra: keep what the server says beyond the protocol on ``completion.extra``.
     """
 
     mode: Mode = attrs.field(default=Mode.STRICT, converter=_mode)
@@ -59,6 +60,7 @@ class CodecOptions:
     context_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(1)))
     image_tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(0)))
     quirks: Quirk = attrs.field(default=NONE, validator=instance_of(Quirk))
+    extra: bool = attrs.field(default=False, validator=instance_of(bool))
 
 
 @attrs.frozen

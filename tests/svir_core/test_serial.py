@@ -137,7 +137,13 @@ GOLDEN: dict[str, Any] = {
     "mode": Mode.LENIENT,
     "codec options": CodecOptions(),
     "codec options, all set": CodecOptions(
-        Mode.LENIENT, Think("inside"), Limits(tool_calls=3), 1000, 0, Quirk.DONE_OPTIONAL | Quirk.TOOL_INDEX_REUSED
+        Mode.LENIENT,
+        Think("inside"),
+        Limits(tool_calls=3),
+        1000,
+        0,
+        Quirk.DONE_OPTIONAL | Quirk.TOOL_INDEX_REUSED,
+        True,
     ),
     "quirk": Quirk.FINISH_OPEN,
     "quirks": Quirk.CONTENT_PARTS | Quirk.TOOL_INDEX_GAPS,

@@ -80,7 +80,12 @@ class ChatCompletions:
     def decoder(self, options: CodecOptions, clock: Clock) -> Decoder:
         """A decoder for one answer."""
         return Decoder(
-            mode=options.mode, think=options.think, limits=options.limits, clock=clock, quirks=options.quirks
+            mode=options.mode,
+            think=options.think,
+            limits=options.limits,
+            clock=clock,
+            extra=options.extra,
+            quirks=options.quirks,
         )
 
     def models(self, document: bytes) -> tuple[Model, ...]:

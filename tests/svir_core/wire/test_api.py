@@ -33,6 +33,7 @@ def test_options_and_facts_are_values() -> None:
         ("context_tokens", "5"),
         ("image_tokens", -1),
         ("image_tokens", 1.5),
+        ("extra", 1),
     ],
 )
 def test_an_option_that_is_wrong_is_named(name: str, value: Any) -> None:

@@ -140,3 +140,13 @@ def test_any_document_is_a_listing_or_a_typed_error(document: bytes) -> None:
     except SvirError:
         return
     assert all(model.id for model in models)
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_what_a_server_says_beyond_the_protocol_is_kept_when_asked(extra: bool) -> None:
+    decoder = API.decoder(CodecOptions(extra=extra), lambda: 0.0)
+    decoder.push(
+        b'data: {"service_tier":"flex","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n'
+        b"data: [DONE]\n\n"
+    )
+    assert decoder.result().extra == ({"service_tier": "flex"} if extra else {})
