@@ -114,7 +114,8 @@ class Explanation:
 
     Attributes:
         attempts: strict, lenient where strict fails, then the fewest quirks that complete it where lenient fails
-            too. Each is made only when those before it fail; the last is the outcome.
+            too. Each is made only when those before it fail. Where one completes and loses something that quirks
+            read, the same with those follows. The last is the outcome.
         findings: what is wrong, in the order of the recording; where nothing completes, up to what stops it.
         alternatives: other sets of as many quirks that complete it too, each perhaps with another answer. Which of
             them the server needs is for the caller to judge.

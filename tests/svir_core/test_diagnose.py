@@ -342,10 +342,51 @@ def test_the_quirks_that_a_broken_stream_needs(quirks: Quirk) -> None:
 def test_the_quirk_that_reads_what_lenient_skips(quirk: Quirk) -> None:
     explanation = explain(SKIPPED[quirk])
     (finding,) = explanation.findings
-    assert (explanation.mode, explanation.quirks) == (Mode.LENIENT, NONE)
+    assert [(way.mode, way.quirks) for way in explanation.attempts] == [
+        (Mode.STRICT, NONE),
+        (Mode.LENIENT, NONE),
+        *([] if quirk is Quirk.USAGE_INCREMENTS else [(Mode.STRICT, quirk)]),
+    ]
+    assert isinstance(explanation.outcome, Completion)
     assert (finding.lenient, finding.quirks) == (True, quirk)
     assert str(finding).endswith(f", {quirk.name} would read it")
     assert explain(SKIPPED[quirk] + b"more") == explanation
+
+
+WHOLE = calls(call(id="a", name="f")) + calls(call(1, id="b", name="g", arguments="{}")) + calls(call(arguments="{}"))
+
+
+def test_arguments_that_were_sent_again_are_found() -> None:
+    data = WHOLE + b": ping\n\n" + calls(call(arguments="{}")) + ENDED
+    at = len(WHOLE + b": ping\n\n")
+    explanation = explain(data)
+    assert lines(explanation) == [
+        "strict: completes, finish tool_calls",
+        "strict with TOOL_ARGUMENTS_RESENT: completes, finish tool_calls",
+        f"- byte {at}: the arguments of a tool call are not whole; TOOL_ARGUMENTS_RESENT repairs it",
+    ]
+    assert isinstance(explanation.outcome, Completion)
+    assert all(made.complete for made in explanation.outcome.calls)
+    assert serial.loads(serial.dumps(explanation)) == explanation
+
+
+def test_arguments_that_nothing_completes_are_found() -> None:
+    explanation = explain(calls(call(id="a", name="f", arguments='{"x"')) + ENDED)
+    assert lines(explanation)[1:] == ["- byte 0: the arguments of a tool call are not whole; nothing repairs it"]
+    assert explain(calls(call(id="a", name="f", arguments='{"x"')) + finish("length") + DONE).findings == ()
+
+
+def test_what_is_lost_beside_a_repair_is_read_too() -> None:
+    parts = chunk({"content": [{"type": "text", "text": "a"}]})
+    explanation = explain(parts + finish())
+    assert (explanation.mode, explanation.quirks) == (Mode.STRICT, Quirk.CONTENT_PARTS | Quirk.DONE_OPTIONAL)
+    assert [finding.quirks for finding in explanation.findings] == [Quirk.CONTENT_PARTS, Quirk.DONE_OPTIONAL]
+
+
+def test_choices_that_may_be_several_answers_are_not_merged() -> None:
+    two = stream(text("a"), text("b").replace(b'"index":0', b'"index":1'))
+    explanation = explain(two + finish())
+    assert (explanation.mode, explanation.quirks) == (Mode.LENIENT, NONE)
 
 
 # --- the types --------------------------------------------------------------------------------------

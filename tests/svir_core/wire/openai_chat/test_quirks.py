@@ -696,12 +696,13 @@ def test_a_deep_nest_that_is_not_sent_again_stays_as_it_is(depth: int) -> None:
 
 def test_details_with_many_ids_are_merged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    identity = reasoning_details._Entry.id
+    identity = reasoning_details._Entry.id.fget
+    assert identity is not None
 
     def counted(entry: Any) -> Any:
         nonlocal looks
         looks += 1
-        return identity.fget(entry)
+        return identity(entry)
 
     monkeypatch.setattr(reasoning_details._Entry, "id", property(counted))
     details = reasoning_details.Details(None)
