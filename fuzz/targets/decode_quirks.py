@@ -1,6 +1,7 @@
 """Any set of quirks: all that holds for strict and lenient; a good answer is the same with those that only repair.
 
-``CONTENT_CUMULATIVE`` and ``USAGE_INCREMENTS`` are for streams that look right and are not: they may change one.
+``CONTENT_CUMULATIVE`` and ``USAGE_INCREMENTS`` are for streams that look right and are not: they may change one. So may
+``TOOL_NAME_REPEATED``: a name that came as the same piece twice looks like a name that was repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from svir_core.quirk import Quirk
 from svir_core.response import Completion
 
 ALL: Final = ~Quirk(0)
-CHANGING: Final = Quirk.CONTENT_CUMULATIVE | Quirk.USAGE_INCREMENTS
+CHANGING: Final = Quirk.CONTENT_CUMULATIVE | Quirk.USAGE_INCREMENTS | Quirk.TOOL_NAME_REPEATED
 
 
 def quirks_of(plan: Plan) -> Quirk:
