@@ -144,7 +144,7 @@ class Call(ABC):
 
     def head(self, status: int, headers: Iterable[tuple[str | bytes, str | bytes]]) -> ReadStream | ReadError:
         """Judge the head of a response: how its body is to be read. 1xx responses are the transport's own."""
-        if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 999:
+        if not isinstance(status, int) or not 200 <= status <= 999:
             raise self._misuse(ConfigError("the status of a final response is a number from 200 to 999"))
         try:
             response = ResponseHead(status, headers)
@@ -156,7 +156,7 @@ class Call(ABC):
         self._move(Signal.ACCEPTED if success else Signal.REFUSED)
         self._response, self._success = response, success
         if success:
-            self._body = self._reader(response)
+            self._body = self._reader()
             return READ_STREAM
         refusal = self._body = Refusal(response, self._now(), reason)
         return ReadError(refusal.limit, refusal.seconds)
@@ -176,7 +176,7 @@ class Call(ABC):
         """
         before, body = self._state, self._body
         self._move(Signal.END)
-        if before is State.REFUSAL and isinstance(body, Refusal):
+        if isinstance(body, Refusal):
             request = self._retry(body) if self._first is None else None
             self._first = self._first or body.error()
             if request is not None:
@@ -218,7 +218,7 @@ class Call(ABC):
         return "the body has a content-encoding, which was not asked for" if encoded(response) else None
 
     @abstractmethod
-    def _reader(self, response: ResponseHead) -> Reader:
+    def _reader(self) -> Reader:
         """A success begins: what takes its body."""
 
     def _retry(self, refusal: Refusal) -> HttpRequest | None:

@@ -105,7 +105,7 @@ class Exchange(Call):
     ) -> None:
         super().__init__(now)
         expect(request, Request, "request")
-        if request.include_usage is None and include_usage is not None:
+        if request.include_usage is None:
             request = request.replace(include_usage=include_usage)
         self._api = api
         self._request_asked = request
@@ -153,7 +153,7 @@ class Exchange(Call):
             return "the server answered without a content-type, so it is no event stream"
         return "the server answered with something else than an event stream"
 
-    def _reader(self, response: ResponseHead) -> Reader:
+    def _reader(self) -> Reader:
         self._compat.learn(omit=self._lesson.omit, rename=self._lesson.rename)
         self._decoder = self._api.decoder(self._options, self._clock)
         return self._decoder
@@ -209,6 +209,6 @@ class Listing(Call):
             headers=caller_headers(self._headers),
         )
 
-    def _reader(self, response: ResponseHead) -> Reader:
+    def _reader(self) -> Reader:
         self._read = _Models(self._api)
         return self._read

@@ -97,7 +97,7 @@ def _date(text: str, now: float) -> float | None:
     """An HTTP date as seconds since the epoch; a year of two digits lies at most 50 years ahead of ``now``."""
     for form in _DATES:
         found = form.fullmatch(text.lower())
-        if found is None or found["month"] not in _MONTHS:
+        if found is None:
             continue
         year = int(found["year"])
         if len(found["year"]) == 2:
@@ -126,7 +126,9 @@ def retry_after(value: str | None, now: float) -> float | None:
     Seconds may have a fraction. A date is taken against ``now`` (seconds since the epoch); one that
     has passed is 0. What is negative, not finite, or no number is no wish at all.
     """
-    text = "" if value is None else value.strip(" \t")
+    if value is None:
+        return None
+    text = value.strip(" \t")
     if _SECONDS.fullmatch(text):
         return min(float(text), RETRY_AFTER_SECONDS)
     date = _date(text, now)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svir_core.body import Measured
 from svir_core.compat import Compatibility
 from svir_core.errors import (
     AttachmentError,
@@ -29,13 +30,15 @@ from svir_core.errors import (
 from svir_core.event import Completed, Event, Events, TextDelta
 from svir_core.exchange import READ_STREAM, Exchange, Listing, ReadError, ReadStream, Retry
 from svir_core.exchange_table import State
-from svir_core.http_message import Endpoint, HttpRequest
+from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import DOCUMENT_BYTES, ERROR_BODY_BYTES, Limits
 from svir_core.message import Image, Message
+from svir_core.refusal import media_type
 from svir_core.request import Effort, Request
 from svir_core.response import FinishReason
 from svir_core.wire import openai_chat
 from svir_core.wire.api import CodecOptions, Compat, Model
+from svir_core.wire.openai_chat.api import ChatCompletions
 
 ENDPOINT = Endpoint.parse("http://127.0.0.1:1234/v1", api_key="sk-private", headers={"x-a": "private"})
 STREAM = {"content-type": "text/event-stream"}
@@ -107,13 +110,8 @@ def accepted(**options: Any) -> Exchange:
 
 def test_an_answer() -> None:
     call = exchange()
-    assert (call.state, call.done, call.raw_success, call.decoder, call.completion) == (
-        State.READY,
-        False,
-        False,
-        None,
-        None,
-    )
+    assert (call.state, call.done, call.raw_success) == (State.READY, False, False)
+    assert (call.error, call.response, call.decoder, call.completion) == (None, None, None, None)
     server = Server(ANSWERED)
     events = server.ask(call)
     assert events[0] == TextDelta("hello")
@@ -147,6 +145,49 @@ def test_the_request_that_is_sent() -> None:
         "x-a": "private",
         "x-b": "2",
     }
+
+
+class ByModel(ChatCompletions):
+    """An API that has the model in its path."""
+
+    def path(self, request: Request) -> str:
+        return f"/v1/{request.model}/answers"
+
+
+def test_the_path_may_depend_on_the_request() -> None:
+    assert Exchange(ByModel(), HI, ENDPOINT).start().target == "/v1/m/answers"
+
+
+def test_what_was_measured_is_for_the_encoder() -> None:
+    request = HI.message(Message.user(Image.path("a.png")))
+    body = exchange(request, measured={"a.png": Measured(3)}).start().body
+    assert body is not None
+    assert body.on_disk
+
+
+def test_a_call_shows_its_state() -> None:
+    assert repr(exchange()) == "Exchange(state='ready')"
+    assert repr(listing_begun()) == "Listing(state='answer')"
+
+
+def test_where_a_success_ends() -> None:
+    call = accepted()
+    assert call.state is State.ANSWER
+    call = started()
+    assert call.head(999, STREAM.items()) == ReadError(ERROR_BODY_BYTES, 0.3)
+    for headers in (STREAM, JSON):
+        call = started()
+        assert call.head(300, headers.items()) == ReadError(ERROR_BODY_BYTES, 0.3)
+        assert not call.raw_success
+        error = finished(call).error
+        assert error is not None
+        assert error.status == 300
+
+
+@pytest.mark.parametrize("status", [-1, 0, 1, 199, 1000, True])
+def test_a_status_of_no_final_response(status: int) -> None:
+    with pytest.raises(ConfigError, match="from 200 to 999"):
+        started().head(status, [])
 
 
 def test_without_a_key_there_is_no_authorization() -> None:
@@ -189,7 +230,11 @@ def test_a_success_of_another_type_is_unsupported(headers: dict[str, str], body:
     assert call.head(200, headers.items()) == ReadError(200, 0.3)
     assert not call.raw_success
     assert list(call.push(body)) == []
-    with pytest.raises(UnsupportedError) as caught:
+    if media_type(ResponseHead(200, headers.items())):
+        words = "a content-encoding" if "content-encoding" in headers else "something else than an event stream"
+    else:
+        words = "without a content-type"
+    with pytest.raises(UnsupportedError, match=words) as caught:
         list(finished(call))
     assert caught.value.status is None
     assert caught.value.server_message() == said
@@ -537,12 +582,12 @@ def test_a_failure_within_an_error_body_is_the_servers_refusal() -> None:
     assert error.server_message() == "no"
 
 
-def test_a_fault_of_this_side_is_told_even_after_a_refusal() -> None:
+@pytest.mark.parametrize("error", [AttachmentError("changed"), ConfigError("wrong")])
+def test_a_fault_of_this_side_is_told_even_after_a_refusal(error: SvirError) -> None:
     call = exchange(BOTH)
     call.start()
     call.head(400, [])
     assert isinstance(call.finish(), Retry)
-    error = AttachmentError("changed")
     assert call.fail(error) is error
 
 
@@ -797,7 +842,9 @@ def test_a_listing_fails_like_any_call() -> None:
     call.start()
     call.head(200, JSON.items())
     call.push(b"<html>")
-    assert isinstance(finished(call).error, ProtocolError)
+    last = finished(call)
+    assert isinstance(last.error, ProtocolError)
+    assert last.items == ()
     assert call.models is None
     call = listing()
     call.start()
@@ -810,8 +857,11 @@ def test_a_listing_is_bounded() -> None:
     call.start()
     call.head(200, JSON.items())
     assert call.push(b" " * DOCUMENT_BYTES).error is None
-    assert isinstance(call.push(b" ").error, ResponseLimitError)
-    assert isinstance(call.error, ResponseLimitError)
+    last = call.push(b" ")
+    assert isinstance(last.error, ResponseLimitError)
+    assert str(DOCUMENT_BYTES) in str(last.error)
+    assert last.items == ()
+    assert call.error is last.error
 
 
 def test_no_base_url_no_listing() -> None:

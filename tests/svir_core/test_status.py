@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import formatdate
 
@@ -136,6 +138,8 @@ def test_a_redirect_says_so() -> None:
         ("1e3", None),
         ("1_0", None),
         ("0x10", None),
+        ("\v7", None),
+        ("X7X", None),
         ("5s", None),
         ("5, 5", None),
         (".", None),
@@ -151,6 +155,7 @@ def test_a_redirect_says_so() -> None:
         ("Monday, 30-Nov-26 11:06:06 GMT", 10.0),
         ("Monday, 30-Nov-76 11:06:06 GMT", 30.0),
         ("Monday, 30-Nov-77 11:06:06 GMT", 0.0),
+        ("Friday, 29-Feb-80 11:06:06 GMT", 0.0),
         ("Mon Nov 30 11:06:06 2026", 10.0),
         ("Mon Dec  1 11:06:06 2025", 0.0),
         ("Mon, 30 Nov 2026 11:05:60 GMT", 4.0),
@@ -166,6 +171,30 @@ def test_a_redirect_says_so() -> None:
 )
 def test_retry_after(value: str | None, expected: float | None) -> None:
     assert retry_after(value, NOW) == expected
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine is fourteen hours ahead of UTC."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "XXX-14")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system sets its time zone elsewhere")
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("Thu, 31 Dec 2026 23:00:10 GMT", 10.0),
+        ("Thu Dec 31 23:00:10 2026", 10.0),
+        ("Thursday, 31-Dec-77 23:00:10 GMT", 0.0),
+    ],
+)
+def test_a_date_is_in_utc_wherever_the_machine_is(value: str, expected: float) -> None:
+    assert retry_after(value, datetime(2026, 12, 31, 23, tzinfo=UTC).timestamp()) == expected
 
 
 @given(st.integers(0, 4_000_000_000), st.integers(0, 4_000_000_000))
