@@ -57,12 +57,12 @@ class Refusal:
         self._reason = reason
         self._body = bytearray()
         self.limit = ERROR_BODY_BYTES if reason is None else FOREIGN_BODY_BYTES
-        self.seconds = None if reason is None and head.status in JUDGED_BY_BODY else ERROR_BODY_SECONDS
+        self.seconds = None if head.status in JUDGED_BY_BODY else ERROR_BODY_SECONDS
 
     @property
     def allows_retry(self) -> bool:
         """Whether a request without its optional fields may escape: by status, and not for an overflow or a filter."""
-        if self._reason is not None or self._head.status not in RETRIED_LEAN:
+        if self._head.status not in RETRIED_LEAN:
             return False
         return not isinstance(self.error(), ContextOverflowError | ContentFilterError)
 

@@ -74,7 +74,7 @@ def test_any_refusal_is_a_typed_error(status: int, pieces: list[bytes], reason: 
     refusal = Refusal(ResponseHead(status), NOW, reason)
     for piece in pieces:
         assert list(refusal.push(piece)) == []
-        assert not refusal.done
+        assert refusal.done is False
     with pytest.raises(SvirError):
         list(refusal.finish())
     said = refusal.error().server_message()
