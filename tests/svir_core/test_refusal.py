@@ -91,6 +91,9 @@ def test_any_refusal_is_a_typed_error(status: int, pieces: list[bytes], reason: 
         ("text/event-stream;charset=UTF-8", "text/event-stream"),
         ("application/json", "application/json"),
         ("text/event-streams", "text/event-streams"),
+        ("\ttext/event-stream \t", "text/event-stream"),
+        ("\xa0text/event-stream", "\xa0text/event-stream"),
+        ("XtextX", "xtextx"),
     ],
 )
 def test_media_type(value: str | None, expected: str) -> None:
@@ -111,6 +114,9 @@ def test_a_repeated_content_type_counts_once() -> None:
         ("Identity, identity", False),
         ("gzip", True),
         ("identity, br", True),
+        ("identity,\tidentity", False),
+        ("\xa0identity", True),
+        ("XidentityX", True),
     ],
 )
 def test_content_encoding(value: str | None, expected: bool) -> None:
