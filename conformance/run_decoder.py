@@ -68,7 +68,7 @@ def read(path: Path, document: Json, api: str) -> Case:
         options = fields.optional("options", _options, _Options())
         expected = fields.required("expect", _expected)
         notes = fields.optional("open", items(text), ())
-    if "file" in fields and any(outcome.visible_by_chunk is not None for outcome in expected.values()):
+    if "file" in document and any(outcome.visible_by_chunk is not None for outcome in expected.values()):
         raise CaseError("case: visible_by_chunk needs chunks")
     return Case(list(_variants(source, partial(DECODERS[api], options), expected)), notes)
 

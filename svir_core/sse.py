@@ -38,8 +38,7 @@ class Kind(Enum):
     REST = auto()
     """At the end of input: the data of an event that never ended."""
     CUT = auto()
-    """At the end of input: a line that never ended and begins no field, with the lines it ends when those look like
-    JSON without ``data:``. No event goes on like that."""
+    """At the end of input: a line that never ended and begins no field. No event goes on like that."""
 
 
 _EVENT: Final = Kind.EVENT  # reading a member off its enum costs as much as a find()
@@ -346,26 +345,19 @@ class Framer:
         (``REST``) and what may be a failure."""
         frames: list[Frame] = []
         tail = b"".join(self._parts) or self._tail
-        cut: Frame | None = None
         whole = not tail or _begins_a_field(tail)
         if self._bare is not None:
-            joined = not whole and split_field(tail)[0] != b"error"
-            if joined:
-                self._bare.push(tail)
-            first, *after = self._end_of_bare(self._bare)
-            if joined:
-                cut = (Kind.CUT, *first[1:])
-            else:
-                frames.append(first)
-            frames += after
+            if not whole and split_field(tail)[0] != b"error":
+                self._bare.push(tail)  # it may be what closes the braces
+            frames += self._end_of_bare(self._bare)
         if whole:
             frames += self._unfinished(tail)
-        elif cut is None:
-            cut = (Kind.CUT, self._base, None, tail)
         if self._open:
             kind = Kind.REST if self._known else Kind.DROPPED
             frames.append((kind, self._start, self._type, b"\n".join(self._lines)))
-        return frames if cut is None else [*frames, cut]
+        if not whole:
+            frames.append((Kind.CUT, self._base, None, tail))
+        return frames
 
     def _unfinished(self, line: bytes) -> Sequence[Frame]:
         """What a field without its end adds to its event. It is not judged."""

@@ -726,7 +726,6 @@ def test_details_without_an_id_belong_to_the_first() -> None:
     "rest",
     [
         b'{"error": {"message": "boo',
-        b'{\n  "error": {\n    "message": "boo',
         b'error: {"code":1,"mess',
         b"upstream error: reset",
         b"erro",
@@ -736,6 +735,13 @@ def test_details_without_an_id_belong_to_the_first() -> None:
 def test_a_rest_that_is_no_event_is_a_cut(rest: bytes) -> None:
     assert both(text("a") + finish() + rest, quirks=Quirk.DONE_OPTIONAL).kind == "truncated_stream"
     assert both(text("a") + finish() + rest).kind == "truncated_stream"
+
+
+def test_a_cut_after_a_line_that_is_no_field_is_judged_by_that_line() -> None:
+    data = text("a") + finish() + b'{\n  "error": {\n    "message": "boo'
+    for quirks in (Quirk(0), Quirk.DONE_OPTIONAL):
+        assert decoded(data, quirks=quirks).kind == "unsupported"
+        assert decoded(data, "lenient", quirks=quirks).kind == "truncated_stream"
 
 
 @pytest.mark.parametrize("rest", [b"d", b"data: {", b"event", b"event: mess", b"i", b"id: 1", b"r", b": ping", b":"])
