@@ -57,7 +57,8 @@ check: $(READY) ## lint, format and types (mypy --strict, pyright strict)
 	$(BIN)/basedpyright
 
 cov: $(READY) ## branch coverage of the codec: 100 %
-	$(BIN)/python -m pytest tests/svir_core tests/conformance tests/examples --cov --cov-report=term-missing
+	$(BIN)/python -m pytest tests/svir_core tests/conformance tests/examples --cov --cov-report=term-missing \
+		--ignore tests/svir_core/wire/openai_chat/test_prefixes.py # reaches no further line, in a third of the time
 
 conformance: $(READY) ## run the conformance cases
 	$(BIN)/python -m conformance run conformance

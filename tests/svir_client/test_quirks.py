@@ -1,4 +1,4 @@
-"""The client hands its quirks to the decoder of every answer, and a profile's habits to the encoder."""
+"""The client hands its quirks and `extra` to the decoder of every answer, and a profile's habits to the encoder."""
 
 from __future__ import annotations
 
@@ -38,3 +38,13 @@ async def test_a_profile_gives_a_client_its_quirks_and_habits() -> None:
             body = orjson.loads(server.requests[0].body)
             assert body["max_completion_tokens"] == 5
             assert body["messages"][0]["role"] == "developer"
+
+
+@pytest.mark.parametrize("extra", [False, True])
+async def test_what_the_server_says_beyond_the_protocol_is_kept_on_demand(extra: bool) -> None:
+    stream = CUT.replace(b'{"choices"', b'{"service_tier":"flex","choices"') + b"data: [DONE]\n\n"
+    with anyio.fail_after(20):
+        async with ScriptedServer(Reply.stream(stream)) as server:
+            async with AsyncClient.openai(server.origin, extra=extra) as client:
+                answer = await client.complete(Request("m").user("hi"))
+    assert answer.extra == ({"service_tier": "flex"} if extra else {})
