@@ -44,7 +44,9 @@ async def test_a_profile_gives_a_client_its_quirks_and_habits() -> None:
 async def test_what_the_server_says_beyond_the_protocol_is_kept_on_demand(extra: bool) -> None:
     stream = CUT.replace(b'{"choices"', b'{"service_tier":"flex","choices"') + b"data: [DONE]\n\n"
     with anyio.fail_after(20):
-        async with ScriptedServer(Reply.stream(stream)) as server:
-            async with AsyncClient.openai(server.origin, extra=extra) as client:
-                answer = await client.complete(Request("m").user("hi"))
+        async with (
+            ScriptedServer(Reply.stream(stream)) as server,
+            AsyncClient.openai(server.origin, extra=extra) as client,
+        ):
+            answer = await client.complete(Request("m").user("hi"))
     assert answer.extra == ({"service_tier": "flex"} if extra else {})
