@@ -64,11 +64,12 @@ def read(path: Path, document: Json, api: str) -> Case:
     """The variants of one case; ``CaseError`` when it is not in the notation."""
     with Fields(document, "case") as fields:
         fields.required("description", text)
+        recorded = "file" in fields
         source = _input(fields, path.parent)
         options = fields.optional("options", _options, _Options())
         expected = fields.required("expect", _expected)
         notes = fields.optional("open", items(text), ())
-    if "file" in document and any(outcome.visible_by_chunk is not None for outcome in expected.values()):
+    if recorded and any(outcome.visible_by_chunk is not None for outcome in expected.values()):
         raise CaseError("case: visible_by_chunk needs chunks")
     return Case(list(_variants(source, partial(DECODERS[api], options), expected)), notes)
 
