@@ -345,13 +345,12 @@ class Framer:
         (``REST``) and what may be a failure."""
         frames: list[Frame] = []
         tail = b"".join(self._parts) or self._tail
-        whole = not tail or _begins_a_field(tail)
+        whole = _begins_a_field(tail)
         if self._bare is not None:
             if not whole and split_field(tail)[0] != b"error":
                 self._bare.push(tail)  # it may be what closes the braces
             frames += self._end_of_bare(self._bare)
-        if whole:
-            frames += self._unfinished(tail)
+        frames += self._unfinished(tail)
         if self._open:
             kind = Kind.REST if self._known else Kind.DROPPED
             frames.append((kind, self._start, self._type, b"\n".join(self._lines)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core import sse
-from svir_core.errors import ResponseLimitError
+from svir_core.errors import ConfigError, ResponseLimitError
 from svir_core.sse import Frame, Framer, Kind, split_field
 
 DONE = b"[DONE]"
@@ -74,6 +75,7 @@ def frames(pieces: Iterable[bytes], framer: Framer | None = None) -> list[Frame]
         ),
         (b"data: a\nx: y", [(Kind.REST, 0, None, b"a"), (Kind.CUT, 8, None, b"x: y")]),
         (b"ret", []),
+        (b"d: x", [(Kind.CUT, 0, None, b"d: x")]),
         (b"rety", [(Kind.CUT, 0, None, b"rety")]),
         (b": x", []),
         (b"{\ndat", [(Kind.BARE, 0, None, b"{")]),
@@ -330,3 +332,16 @@ def test_a_search_never_begins_before_what_was_searched(monkeypatch: pytest.Monk
         searched = 0
         assert len(make().push(data)) == 20_000
         assert searched <= 2 * len(data)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("types", ["message"]), ("terminator", "[DONE]"), ("limit", 0), ("limit", "1")]
+)
+def test_a_wrong_argument_is_named(argument: str, value: Any) -> None:
+    arguments: dict[str, Any] = {"types": None, "terminator": None, "limit": 1} | {argument: value}
+    with pytest.raises(ConfigError, match=rf"^{argument}\b"):
+        Framer(**arguments)
+
+
+def test_the_smallest_framer() -> None:
+    assert Framer(types=None, terminator=None, limit=1).push(b"\n") == []
