@@ -9,7 +9,7 @@ import attrs
 
 from conformance.fields import CaseError, Fields, Json, anything, items, mapping, parse, text
 from conformance.outcome import equal, shown
-from svir_client.testing import RecordedRequest, ScriptedServer
+from svir_client.testing import RecordedRequest, MockServer
 
 ARRIVAL_SECONDS = 1.0
 """A request that was cancelled may still be under way to the server when the call is over."""
@@ -81,7 +81,7 @@ def _expected_request(value: Json, where: str) -> ExpectedRequest:
         )
 
 
-async def problems_of_requests(server: ScriptedServer, expected: Sequence[ExpectedRequest] | None) -> list[str]:
+async def problems_of_requests(server: MockServer, expected: Sequence[ExpectedRequest] | None) -> list[str]:
     """Everything wrong with the requests the server saw."""
     if expected is not None:
         with anyio.move_on_after(ARRIVAL_SECONDS):

@@ -31,7 +31,7 @@ from conformance.requests_seen import ExpectedRequest, expected_requests, proble
 from conformance.run_decoder import cut
 from conformance.secrecy import Watch
 from svir_client import AsyncClient, Transport
-from svir_client.testing import End, Reply, ScriptedServer
+from svir_client.testing import End, Reply, MockServer
 from svir_core.errors import ConfigError
 from svir_transport.h11 import H11Transport
 
@@ -126,7 +126,7 @@ def _run(case: _Case, transport: Callable[[], Transport], backend: str, base_url
 
 async def _run_within_limit(case: _Case, make_transport: Callable[[], Transport], base_url: str) -> list[str]:
     with anyio.fail_after(CASE_SECONDS):
-        async with ScriptedServer() as server:
+        async with MockServer() as server:
             server.add(*(reply(server.origin) for reply in case.replies))
             transport = make_transport()
             try:
@@ -135,15 +135,13 @@ async def _run_within_limit(case: _Case, make_transport: Callable[[], Transport]
                 await transport.aclose()
 
 
-async def _run_case(case: _Case, transport: Transport, server: ScriptedServer, base_url: str) -> list[str]:
+async def _run_case(case: _Case, transport: Transport, server: MockServer, base_url: str) -> list[str]:
     with Watch([case.config.api_key, *(value for _, value in case.config.headers)], server) as watch:
         problems = await _run_watched(case, transport, server, base_url, watch)
     return problems + watch.problems
 
 
-async def _run_watched(
-    case: _Case, transport: Transport, server: ScriptedServer, base_url: str, watch: Watch
-) -> list[str]:
+async def _run_watched(case: _Case, transport: Transport, server: MockServer, base_url: str, watch: Watch) -> list[str]:
     rejected = case.expect_config == "rejected"
     try:
         client = case.config.client(base_url, transport)
@@ -157,7 +155,7 @@ async def _run_watched(
         return await _run_calls(case, client, server, watch)
 
 
-async def _run_calls(case: _Case, client: AsyncClient, server: ScriptedServer, watch: Watch) -> list[str]:
+async def _run_calls(case: _Case, client: AsyncClient, server: MockServer, watch: Watch) -> list[str]:
     problems: list[str] = []
     for number, script in enumerate(case.calls):
         actual = await perform(client, script)

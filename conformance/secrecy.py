@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from conformance.outcome import Actual
-from svir_client.testing import ScriptedServer
+from svir_client.testing import MockServer
 from svir_core.errors import SvirError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MESSAGE_CHARACTERS = 8
 class Watch(logging.Handler):
     """Looks for secrets in errors, events, the configuration and every log record while it is entered."""
 
-    def __init__(self, secrets: Sequence[str | None], server: ScriptedServer) -> None:
+    def __init__(self, secrets: Sequence[str | None], server: MockServer) -> None:
         super().__init__(logging.DEBUG)
         self._secrets = {secret for secret in secrets if secret is not None and len(secret) >= SECRET_CHARACTERS}
         self._secrets.add(server.origin.removeprefix("http://"))

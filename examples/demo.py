@@ -15,7 +15,7 @@ import anyio
 
 from local_model import LocalModel, Unavailable
 from svir_client import AsyncClient, Compatibility
-from svir_client.testing import Reply, ScriptedServer
+from svir_client.testing import Reply, MockServer
 from svir_core import Effort, Message, Request, TextFile, Tool, ToolCall, ToolResult
 
 WEATHER = Tool(
@@ -99,7 +99,7 @@ async def meet_a_refusal() -> None:
     refusal = {"error": {"message": "Unrecognized request argument supplied: reasoning_effort", "code": None}}
     compat = Compatibility()
     async with (
-        ScriptedServer(Reply.document(refusal, 400), hello(), hello()) as server,
+        MockServer(Reply.document(refusal, 400), hello(), hello()) as server,
         AsyncClient.openai(server.origin, compat=compat) as client,
     ):
         request = Request("scripted", effort=Effort.LOW).user("Hello!")
@@ -147,7 +147,7 @@ async def main() -> None:
             local = stack.enter_context(LocalModel())
         except Unavailable as why:
             print(f"No real model here: {why}.\nThe scripted server answers in its place.")
-            async with ScriptedServer(hello(), a_call(), hello("It is 21 degrees."), hello("A file.")) as server:
+            async with MockServer(hello(), a_call(), hello("It is 21 degrees."), hello("A file.")) as server:
                 await run(server.origin, "scripted")
         else:
             print(f"llama.cpp's server with SmolLM2-135M on {local.url}: a tiny model, often wrong; the wire is real.")

@@ -7,7 +7,7 @@ connection was closed. Beside it, assertions that hold for every API. Source: 30
 from svir_client.testing.prefix import assert_prefix_stable
 from svir_client.testing.record import RecordedConnection, RecordedRequest
 from svir_client.testing.reply import End, Framing, Gate, Reply
-from svir_client.testing.server import ScriptedServer
+from svir_client.testing.server import MockServer
 
 __all__ = (
     "End",
@@ -16,6 +16,6 @@ __all__ = (
     "RecordedConnection",
     "RecordedRequest",
     "Reply",
-    "ScriptedServer",
+    "MockServer",
     "assert_prefix_stable",
 )

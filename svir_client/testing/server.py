@@ -27,8 +27,8 @@ UNSCRIPTED = Reply(500, {"content-type": "text/plain"}, (b"a request beyond the 
 """What a request beyond the script gets."""
 
 
-class ScriptedServer:
-    """``async with ScriptedServer(reply, ...) as server:`` listens on 127.0.0.1, on a free port.
+class MockServer:
+    """``async with MockServer(reply, ...) as server:`` listens on 127.0.0.1, on a free port.
 
     The n-th request, on whatever connection it comes, gets the n-th reply; one beyond the script
     gets a 500 and is counted in ``unscripted``. Nothing here waits for time to pass: the ``wait_*``
@@ -48,7 +48,7 @@ class ScriptedServer:
     def port(self) -> int:
         """The port it listens on."""
         if self._listener is None:
-            raise RuntimeError("ScriptedServer is used inside `async with`")
+            raise RuntimeError("MockServer is used inside `async with`")
         return int(self._listener.getsockname()[1])
 
     @property
@@ -111,7 +111,7 @@ class ScriptedServer:
     ) -> None:
         group, listener = self._group, self._listener
         if group is None or listener is None:
-            raise RuntimeError("ScriptedServer was not entered")
+            raise RuntimeError("MockServer was not entered")
         group.cancel_scope.cancel()
         try:
             # Nothing is handed to the group: it would wrap the test's own failure in an exception group.

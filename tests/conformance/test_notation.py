@@ -12,7 +12,7 @@ import pytest
 
 from conformance.runner import Status, run
 from svir_client import AsyncClient
-from svir_client.testing import ScriptedServer
+from svir_client.testing import MockServer
 from svir_core.wire.openai_chat import Decoder
 
 Rows: TypeAlias = list[tuple[dict[str, Any], str | None]]
@@ -256,11 +256,11 @@ def test_a_call_is_compared(fields: dict[str, Any], problem: str | None, tmp_pat
 
 
 def test_a_connection_left_open_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never(_server: ScriptedServer) -> None:
+    async def never(_server: MockServer) -> None:
         await anyio.sleep_forever()
 
     monkeypatch.setattr("conformance.run_transport.CLOSED_SECONDS", 0.0)
-    monkeypatch.setattr(ScriptedServer, "wait_closed", never)
+    monkeypatch.setattr(MockServer, "wait_closed", never)
     found = problems(tmp_path, "transport", transport_case())
     assert "the connection was not closed within 1 s" in found
 

@@ -13,7 +13,7 @@ import pytest
 
 import svir_client
 from svir_client import AsyncClient, Stream
-from svir_client.testing import Framing, Reply, ScriptedServer
+from svir_client.testing import Framing, Reply, MockServer
 from svir_core import errors, event, message, request, tap
 from svir_core.errors import SvirError
 from svir_core.wire import openai_chat
@@ -64,7 +64,7 @@ class Browser:
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=[f"snippet {number}" for number in range(len(SNIPPETS))])
 async def test_the_snippets_run(snippet: str) -> None:
     with anyio.fail_after(20):
-        async with ScriptedServer(Reply.stream(ANSWER, framing=Framing.CHUNKED)) as server:
+        async with MockServer(Reply.stream(ANSWER, framing=Framing.CHUNKED)) as server:
             async with AsyncClient.openai(server.origin) as client:
                 names: dict[str, Any] = {"browser": Browser(), "openai_chat": openai_chat}
                 for module in (errors, event, message, request, tap):

@@ -10,7 +10,7 @@ import pytest
 
 from examples import relay
 from svir_client import files
-from svir_client.testing import End, Framing, Gate, Reply, ScriptedServer
+from svir_client.testing import End, Framing, Gate, Reply, MockServer
 from svir_core import Body, Endpoint, HttpRequest, TransportError
 from svir_core.response import Completion, Timing, Usage
 from svir_transport.h11 import H11Transport
@@ -83,7 +83,7 @@ async def relaying(origin: str, key: str | None = None) -> AsyncGenerator[Relay]
 
 async def test_bytes_pass_unchanged_and_the_outcome_is_told() -> None:
     reply = Reply.stream(TEXT, END + AFTER, framing=Framing.CHUNKED)
-    async with ScriptedServer(reply) as server, relaying(server.origin, "hunter2") as caller:
+    async with MockServer(reply) as server, relaying(server.origin, "hunter2") as caller:
         assert await caller.told() == (200, TEXT + END + AFTER)
         assert await caller.reports.next() == "stop, 3 + 2 tokens"
         (request,) = server.requests
@@ -94,7 +94,7 @@ async def test_bytes_pass_unchanged_and_the_outcome_is_told() -> None:
 
 async def test_each_piece_is_passed_on_at_once() -> None:
     gate = Gate()
-    async with ScriptedServer(Reply.stream(TEXT, gate, END)) as server, relaying(server.origin) as caller:
+    async with MockServer(Reply.stream(TEXT, gate, END)) as server, relaying(server.origin) as caller:
         response = await caller.ask()
         with anyio.fail_after(5):
             assert await anext(response) == TEXT
@@ -105,14 +105,14 @@ async def test_each_piece_is_passed_on_at_once() -> None:
 
 
 async def test_what_the_decoder_cannot_read_passes_all_the_same() -> None:
-    async with ScriptedServer(Reply.stream(b"data: {]\n\ndata: 1\n\n")) as server, relaying(server.origin) as caller:
+    async with MockServer(Reply.stream(b"data: {]\n\ndata: 1\n\n")) as server, relaying(server.origin) as caller:
         assert await caller.told() == (200, b"data: {]\n\ndata: 1\n\n")
         assert (await caller.reports.next()).startswith("truncated_stream: ")
 
 
 async def test_a_refusal_passes_with_its_status() -> None:
     reply = Reply.document({"error": {"message": "a secret"}}, 429)
-    async with ScriptedServer(reply) as server, relaying(server.origin) as caller:
+    async with MockServer(reply) as server, relaying(server.origin) as caller:
         status, body = await caller.told()
         assert (status, orjson.loads(body)) == (429, {"error": {"message": "a secret"}})
         assert await caller.reports.next() == "status 429"
@@ -120,7 +120,7 @@ async def test_a_refusal_passes_with_its_status() -> None:
 
 async def test_an_answer_that_breaks_off_breaks_off_for_the_caller_too() -> None:
     reply = Reply.stream(TEXT, END, framing=Framing.CHUNKED, cut=len(TEXT), end=End.CLOSE)
-    async with ScriptedServer(reply) as server, relaying(server.origin) as caller:
+    async with MockServer(reply) as server, relaying(server.origin) as caller:
         response = await caller.ask()
         with anyio.fail_after(5):
             assert await anext(response) == TEXT
@@ -131,7 +131,7 @@ async def test_an_answer_that_breaks_off_breaks_off_for_the_caller_too() -> None
 
 
 async def test_a_caller_that_leaves_ends_the_upstream_call() -> None:
-    async with ScriptedServer(Reply.stream(TEXT, end=End.STALL)) as server, relaying(server.origin) as caller:
+    async with MockServer(Reply.stream(TEXT, end=End.STALL)) as server, relaying(server.origin) as caller:
         response = await caller.ask()
         with anyio.fail_after(5):
             assert await anext(response) == TEXT
@@ -141,7 +141,7 @@ async def test_a_caller_that_leaves_ends_the_upstream_call() -> None:
 
 
 async def test_a_server_that_is_not_there() -> None:
-    async with ScriptedServer() as server:
+    async with MockServer() as server:
         origin = server.origin
     async with relaying(origin) as caller:
         status, body = await caller.told()
@@ -151,7 +151,7 @@ async def test_a_server_that_is_not_there() -> None:
 
 
 async def test_other_requests_are_refused() -> None:
-    async with ScriptedServer() as server, relaying(server.origin) as caller:
+    async with MockServer() as server, relaying(server.origin) as caller:
         assert (await caller.told(path="/v1/models"))[0] == 404
         assert (await caller.told(method="PUT"))[0] == 404
         async with await anyio.connect_tcp("127.0.0.1", caller.endpoint.port) as stream:
@@ -163,13 +163,13 @@ async def test_other_requests_are_refused() -> None:
 
 async def test_a_body_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay, "MOST", 10)
-    async with ScriptedServer() as server, relaying(server.origin) as caller:
+    async with MockServer() as server, relaying(server.origin) as caller:
         assert (await caller.told())[0] == 413
 
 
 async def test_a_caller_may_wait_for_100_continue() -> None:
     async with (
-        ScriptedServer(Reply.stream(TEXT, END)) as server,
+        MockServer(Reply.stream(TEXT, END)) as server,
         relaying(server.origin) as caller,
         await anyio.connect_tcp("127.0.0.1", caller.endpoint.port) as stream,
     ):

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from svir_client import AsyncClient
-from svir_client.testing import Reply, ScriptedServer
+from svir_client.testing import Reply, MockServer
 from svir_core.request import Request
 from svir_transport.h11 import H11Transport
 
@@ -76,7 +76,7 @@ async def cancelled_at_every_await(script: Callable[[], list[Reply]], work: Call
     """
     step = 0
     while True:
-        async with ScriptedServer(*script()) as server, ScriptedServer(hello()) as other:
+        async with MockServer(*script()) as server, MockServer(hello()) as other:
             transport = H11Transport(max_connections=1)
             with anyio.fail_after(SECONDS):
                 with anyio.CancelScope() as scope:

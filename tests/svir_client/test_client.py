@@ -14,7 +14,7 @@ import pytest
 
 from svir_client import AsyncClient, Compatibility
 from svir_client.client import ClientOptions
-from svir_client.testing import End, Framing, Reply, ScriptedServer
+from svir_client.testing import End, Framing, Reply, MockServer
 from svir_core.errors import (
     AttachmentError,
     AuthenticationError,
@@ -47,9 +47,9 @@ URL = "http://127.0.0.1:1"
 
 
 @contextlib.asynccontextmanager
-async def connected(*replies: Reply, **options: Any) -> AsyncGenerator[tuple[ScriptedServer, AsyncClient]]:
+async def connected(*replies: Reply, **options: Any) -> AsyncGenerator[tuple[MockServer, AsyncClient]]:
     with anyio.fail_after(SECONDS):
-        async with ScriptedServer(*replies) as server, AsyncClient.openai(server.origin, **options) as client:
+        async with MockServer(*replies) as server, AsyncClient.openai(server.origin, **options) as client:
             yield server, client
 
 
@@ -78,7 +78,7 @@ async def test_complete_gives_the_answer() -> None:
 
 @pytest.mark.parametrize("base", ["", "/", "/v1", "/v1/"])
 async def test_a_base_url_with_and_without_v1(base: str) -> None:
-    async with ScriptedServer(hello()) as server, AsyncClient.openai(server.origin + base) as client:
+    async with MockServer(hello()) as server, AsyncClient.openai(server.origin + base) as client:
         await client.complete(REQUEST)
         assert server.requests[0].target == "/v1/chat/completions"
 
@@ -129,7 +129,7 @@ async def test_headers_of_a_call_replace_the_clients_of_that_name() -> None:
 
 
 async def test_an_endpoint_replaces_the_url_of_requests_alone() -> None:
-    async with ScriptedServer(hello(), Reply.document({"data": []})) as server:
+    async with MockServer(hello(), Reply.document({"data": []})) as server:
         endpoint = f"{server.origin}/openai/deployments/d/chat/completions?api-version=2024-10-21"
         async with AsyncClient.openai(server.origin, endpoint=endpoint) as client:
             await client.complete(REQUEST)
@@ -271,7 +271,7 @@ async def test_a_connection_whose_error_body_was_read_is_kept() -> None:
 
 
 async def test_a_server_that_is_not_there_is_unsent() -> None:
-    async with ScriptedServer() as server:
+    async with MockServer() as server:
         gone = server.origin
     async with AsyncClient.openai(gone) as client:
         with pytest.raises(TransportError) as caught:
@@ -537,7 +537,7 @@ def test_one_client_under_several_event_loops() -> None:
 
     async def ask() -> None:
         with anyio.fail_after(SECONDS):
-            async with ScriptedServer(hello(framing=Framing.LENGTH), hello(framing=Framing.LENGTH)) as server:
+            async with MockServer(hello(framing=Framing.LENGTH), hello(framing=Framing.LENGTH)) as server:
                 client = AsyncClient.openai(server.origin, transport=transport)
                 for _ in range(2):
                     texts.append((await client.complete(REQUEST)).text)
@@ -570,7 +570,7 @@ def test_its_repr_shows_neither_address_nor_key() -> None:
 
 
 async def test_from_env(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with ScriptedServer(hello(), hello()) as server:
+    async with MockServer(hello(), hello()) as server:
         monkeypatch.setenv("SVIR_URL", server.origin)
         monkeypatch.setenv("SVIR_API_KEY", KEY)
         async with AsyncClient.from_env(include_usage=False) as client:

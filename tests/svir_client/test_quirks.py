@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from svir_client import AsyncClient
-from svir_client.testing import Framing, Reply, ScriptedServer
+from svir_client.testing import Framing, Reply, MockServer
 from svir_core import Quirk, Request, TruncatedStreamError, profile
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,7 @@ REPLY = Reply.stream(CUT, framing=Framing.CHUNKED)
 
 async def test_a_stream_without_its_end_completes_by_the_quirk_only() -> None:
     with anyio.fail_after(20):
-        async with ScriptedServer(REPLY, REPLY) as server:
+        async with MockServer(REPLY, REPLY) as server:
             async with AsyncClient.openai(server.origin, quirks=Quirk.DONE_OPTIONAL) as client:
                 assert (await client.complete(Request("m").user("hi"))).text == "Hi"
             async with AsyncClient.openai(server.origin) as client:
@@ -29,7 +29,7 @@ async def test_a_stream_without_its_end_completes_by_the_quirk_only() -> None:
 async def test_a_profile_gives_a_client_its_quirks_and_habits() -> None:
     known = profile("openai-reasoning")
     with anyio.fail_after(20):
-        async with ScriptedServer(REPLY) as server:
+        async with MockServer(REPLY) as server:
             async with AsyncClient.openai(
                 server.origin, quirks=known.quirks | profile("tgi").quirks, compat=known.compatibility()
             ) as client:
@@ -45,7 +45,7 @@ async def test_what_the_server_says_beyond_the_protocol_is_kept_on_demand(extra:
     stream = CUT.replace(b'{"choices"', b'{"service_tier":"flex","choices"') + b"data: [DONE]\n\n"
     with anyio.fail_after(20):
         async with (
-            ScriptedServer(Reply.stream(stream)) as server,
+            MockServer(Reply.stream(stream)) as server,
             AsyncClient.openai(server.origin, extra=extra) as client,
         ):
             answer = await client.complete(Request("m").user("hi"))

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from svir_client import AsyncClient, RawStream
-from svir_client.testing import End, Framing, Gate, Reply, ScriptedServer
+from svir_client.testing import End, Framing, Gate, Reply, MockServer
 from svir_core.errors import (
     ConfigError,
     ResponseTimeoutError,
@@ -32,9 +32,9 @@ ODD = b": comment\r\n\r\n" + b"".join(HELLO) + b"after the end \xff\x00"
 
 
 @contextlib.asynccontextmanager
-async def connected(*replies: Reply, **options: Any) -> AsyncGenerator[tuple[ScriptedServer, AsyncClient]]:
+async def connected(*replies: Reply, **options: Any) -> AsyncGenerator[tuple[MockServer, AsyncClient]]:
     with anyio.fail_after(SECONDS):
-        async with ScriptedServer(*replies) as server, AsyncClient.openai(server.origin, **options) as client:
+        async with MockServer(*replies) as server, AsyncClient.openai(server.origin, **options) as client:
             yield server, client
 
 

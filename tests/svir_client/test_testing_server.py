@@ -4,14 +4,14 @@ import anyio
 import anyio.abc
 import pytest
 
-from svir_client.testing import End, Framing, Gate, Reply, ScriptedServer
+from svir_client.testing import End, Framing, Gate, Reply, MockServer
 
 pytestmark = pytest.mark.anyio
 
 REQUEST = b'POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n{"a":1}'
 
 
-async def connect(server: ScriptedServer) -> anyio.abc.SocketStream:
+async def connect(server: MockServer) -> anyio.abc.SocketStream:
     return await anyio.connect_tcp("127.0.0.1", server.port)
 
 
@@ -26,7 +26,7 @@ async def read_all(stream: anyio.abc.SocketStream) -> bytes:
 
 async def test_replies_come_in_order_and_requests_are_recorded() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer(Reply.stream(b"one"), Reply.document({"n": 2}, status=404)) as server:
+        async with MockServer(Reply.stream(b"one"), Reply.document({"n": 2}, status=404)) as server:
             for expected in (b"one", b'{"n": 2}'):
                 async with await connect(server) as stream:
                     await stream.send(REQUEST)
@@ -44,7 +44,7 @@ async def test_replies_come_in_order_and_requests_are_recorded() -> None:
 
 async def test_a_request_beyond_the_script_gets_500_and_is_counted() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer() as server, await connect(server) as stream:
+        async with MockServer() as server, await connect(server) as stream:
             await stream.send(REQUEST)
             assert (await read_all(stream)).startswith(b"HTTP/1.1 500 ")
             assert server.unscripted == 1
@@ -57,7 +57,7 @@ async def test_a_framed_reply_keeps_the_connection() -> None:
             Reply.stream(b"ab", b"c", framing=Framing.CHUNKED),
             Reply(204),
         )
-        async with ScriptedServer(*replies) as server, await connect(server) as stream:
+        async with MockServer(*replies) as server, await connect(server) as stream:
             await stream.send(REQUEST + REQUEST + REQUEST)
             data = await read_all(stream)
             assert b"content-length: 3\r\n\r\nabcHTTP/1.1" in data
@@ -71,14 +71,14 @@ async def test_a_framed_reply_keeps_the_connection() -> None:
 async def test_a_cut_reply_never_ends_its_body(framing: Framing, tail: bytes) -> None:
     with anyio.fail_after(5):
         reply = Reply.stream(b"abc", framing=framing, cut=2)
-        async with ScriptedServer(reply) as server, await connect(server) as stream:
+        async with MockServer(reply) as server, await connect(server) as stream:
             await stream.send(REQUEST)
             assert (await read_all(stream)).endswith(tail)
 
 
 async def test_a_stalled_reply_sees_the_client_close() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer(Reply.stream(b"ab", end=End.STALL), Reply.silence()) as server:
+        async with MockServer(Reply.stream(b"ab", end=End.STALL), Reply.silence()) as server:
             for number in range(2):
                 stream = await connect(server)
                 await stream.send(REQUEST)
@@ -90,7 +90,7 @@ async def test_a_stalled_reply_sees_the_client_close() -> None:
 
 async def test_a_reset_is_a_reset() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer(Reply.stream(b"ab", end=End.RESET)) as server, await connect(server) as stream:
+        async with MockServer(Reply.stream(b"ab", end=End.RESET)) as server, await connect(server) as stream:
             await stream.send(REQUEST)
             with pytest.raises(anyio.BrokenResourceError):
                 await read_all(stream)
@@ -99,7 +99,7 @@ async def test_a_reset_is_a_reset() -> None:
 async def test_a_gate_holds_the_rest_until_it_is_opened() -> None:
     with anyio.fail_after(5):
         gate = Gate()
-        async with ScriptedServer(Reply.stream(b"ab", gate, b"cd")) as server, await connect(server) as stream:
+        async with MockServer(Reply.stream(b"ab", gate, b"cd")) as server, await connect(server) as stream:
             await stream.send(REQUEST)
             data = b""
             while not data.endswith(b"ab"):
@@ -112,7 +112,7 @@ async def test_a_gate_holds_the_rest_until_it_is_opened() -> None:
 async def test_a_client_that_leaves_at_a_gate_is_seen() -> None:
     with anyio.fail_after(5):
         gate = Gate()
-        async with ScriptedServer(Reply.stream(b"ab", gate, b"cd")) as server:
+        async with MockServer(Reply.stream(b"ab", gate, b"cd")) as server:
             async with await connect(server) as stream:
                 await stream.send(REQUEST)
                 await gate.reached()
@@ -122,7 +122,7 @@ async def test_a_client_that_leaves_at_a_gate_is_seen() -> None:
 async def test_an_early_answer_does_not_wait_for_the_body() -> None:
     with anyio.fail_after(5):
         early = Reply(413, before_body=True, informational=(100,))
-        async with ScriptedServer(early) as server, await connect(server) as stream:
+        async with MockServer(early) as server, await connect(server) as stream:
             await stream.send(REQUEST[:-3])
             data = await read_all(stream)
             assert data.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 413 ")
@@ -131,7 +131,7 @@ async def test_an_early_answer_does_not_wait_for_the_body() -> None:
 
 async def test_bytes_that_are_no_http_are_a_fault_of_the_connection() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer() as server:
+        async with MockServer() as server:
             async with await connect(server) as stream:
                 await stream.send(b"\x16\x03\x01\x00\xa5\r\n\r\n")
                 await server.wait_connections(1)
@@ -142,7 +142,7 @@ async def test_bytes_that_are_no_http_are_a_fault_of_the_connection() -> None:
 
 async def test_a_raw_head_is_sent_as_it_is() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer(Reply(raw=b"HTTP/9 nonsense\r\n\r\n")) as server, await connect(server) as stream:
+        async with MockServer(Reply(raw=b"HTTP/9 nonsense\r\n\r\n")) as server, await connect(server) as stream:
             await stream.send(REQUEST)
             assert await read_all(stream) == b"HTTP/9 nonsense\r\n\r\n"
 
@@ -153,7 +153,7 @@ async def test_an_unknown_status_has_a_phrase_all_the_same() -> None:
 
 async def test_bytes_after_a_request_are_counted() -> None:
     with anyio.fail_after(5):
-        async with ScriptedServer(Reply.stream(b"ab")) as server:
+        async with MockServer(Reply.stream(b"ab")) as server:
             async with await connect(server) as stream:
                 await stream.send(REQUEST)
                 await read_all(stream)
@@ -164,6 +164,6 @@ async def test_bytes_after_a_request_are_counted() -> None:
 
 async def test_outside_of_its_block_it_has_no_port() -> None:
     with pytest.raises(RuntimeError):
-        _ = ScriptedServer().origin
+        _ = MockServer().origin
     with pytest.raises(RuntimeError):
-        await ScriptedServer().__aexit__(None, None, None)
+        await MockServer().__aexit__(None, None, None)
