@@ -9,7 +9,7 @@ import attrs
 
 from conformance.fields import CaseError, Fields, Json, anything, items, mapping, parse, text
 from conformance.outcome import equal, shown
-from svir_client.testing import RecordedRequest, MockServer
+from svir_client.testing import MockServer, RecordedRequest
 
 ARRIVAL_SECONDS = 1.0
 """A request that was cancelled may still be under way to the server when the call is over."""

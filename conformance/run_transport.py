@@ -31,7 +31,7 @@ from conformance.requests_seen import ExpectedRequest, expected_requests, proble
 from conformance.run_decoder import cut
 from conformance.secrecy import Watch
 from svir_client import AsyncClient, Transport
-from svir_client.testing import End, Reply, MockServer
+from svir_client.testing import End, MockServer, Reply
 from svir_core.errors import ConfigError
 from svir_transport.h11 import H11Transport
 

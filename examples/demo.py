@@ -15,7 +15,7 @@ import anyio
 
 from local_model import LocalModel, Unavailable
 from svir_client import AsyncClient, Compatibility
-from svir_client.testing import Reply, MockServer
+from svir_client.testing import MockServer, Reply
 from svir_core import Effort, Message, Request, TextFile, Tool, ToolCall, ToolResult
 
 WEATHER = Tool(

@@ -13,7 +13,7 @@ import pytest
 
 import svir_client
 from svir_client import AsyncClient, Stream
-from svir_client.testing import Framing, Reply, MockServer
+from svir_client.testing import Framing, MockServer, Reply
 from svir_core import errors, event, message, request, tap
 from svir_core.errors import SvirError
 from svir_core.wire import openai_chat

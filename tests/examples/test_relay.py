@@ -10,7 +10,7 @@ import pytest
 
 from examples import relay
 from svir_client import files
-from svir_client.testing import End, Framing, Gate, Reply, MockServer
+from svir_client.testing import End, Framing, Gate, MockServer, Reply
 from svir_core import Body, Endpoint, HttpRequest, TransportError
 from svir_core.response import Completion, Timing, Usage
 from svir_transport.h11 import H11Transport

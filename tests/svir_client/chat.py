@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from svir_client import AsyncClient
-from svir_client.testing import Reply, MockServer
+from svir_client.testing import MockServer, Reply
 from svir_core.request import Request
 from svir_transport.h11 import H11Transport
 

@@ -14,7 +14,7 @@ import pytest
 
 from svir_client import AsyncClient, Compatibility
 from svir_client.client import ClientOptions
-from svir_client.testing import End, Framing, Reply, MockServer
+from svir_client.testing import End, Framing, MockServer, Reply
 from svir_core.errors import (
     AttachmentError,
     AuthenticationError,

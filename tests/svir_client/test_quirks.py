@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from svir_client import AsyncClient
-from svir_client.testing import Framing, Reply, MockServer
+from svir_client.testing import Framing, MockServer, Reply
 from svir_core import Quirk, Request, TruncatedStreamError, profile
 
 pytestmark = pytest.mark.anyio

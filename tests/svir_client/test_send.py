@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from svir_client import AsyncClient, RawStream
-from svir_client.testing import End, Framing, Gate, Reply, MockServer
+from svir_client.testing import End, Framing, Gate, MockServer, Reply
 from svir_core.errors import (
     ConfigError,
     ResponseTimeoutError,

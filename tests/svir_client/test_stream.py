@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from svir_client import AsyncClient, RateLimit, Stream
-from svir_client.testing import End, Framing, Gate, Reply, MockServer
+from svir_client.testing import End, Framing, Gate, MockServer, Reply
 from svir_core.errors import (
     ConfigError,
     ProtocolError,

@@ -4,7 +4,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from svir_client.testing import End, Framing, Gate, Reply, MockServer
+from svir_client.testing import End, Framing, Gate, MockServer, Reply
 
 pytestmark = pytest.mark.anyio
 
