@@ -1,9 +1,10 @@
 """What every open response shares: the block it lives in, and its head (30 section 2).
 
-Three rules hold for all of them. They are read inside their ``async with`` block, by one task at a
+Four rules hold for all of them. They are read inside their ``async with`` block, by one task at a
 time; anything else is a ``ConfigError``. Leaving the block, in whatever way, closes the connection at
-once, unless the answer is whole and its message has ended. They are classes, not generators: nothing
-of ours waits for a garbage collector to run its ``finally``.
+once, unless the answer is whole and its message has ended. So does a read that is cancelled, and every
+later one is told so: the server did not cut that answer. They are classes, not generators: nothing of
+ours waits for a garbage collector to run its ``finally``.
 """
 
 from __future__ import annotations
@@ -107,6 +108,10 @@ class OpenResponse:
         if self._reading:
             raise ConfigError(f"two tasks read one {type(self).__name__} at the same time")
         self._reading = True
+
+    def _cancelled(self) -> ConfigError:
+        """What every read raises after one that was cancelled."""
+        return ConfigError(f"an earlier read of the {type(self).__name__} was cancelled, which ended it")
 
     def __repr__(self) -> str:
         state = "open" if self._open else "closed" if self._closed else "new"

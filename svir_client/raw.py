@@ -40,6 +40,10 @@ class RawStream(OpenResponse):
                 data = await anext(self._driver.body, None)
         except SvirError as error:
             self._error = error
+        except BaseException:
+            self._ended, self._error = True, self._cancelled()
+            await self._driver.response.aclose()
+            raise
         finally:
             self._reading = False
         self._check_open()

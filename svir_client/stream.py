@@ -75,6 +75,10 @@ class Stream(OpenResponse):
         self._claim()
         try:
             events = await self._pull()
+        except BaseException:  # cancelled: every error of ours is among the events
+            self._ending = self._driver.call.fail(self._cancelled())
+            await self._driver.response.aclose()
+            raise
         finally:
             self._reading = False
         self._check_open()
@@ -88,12 +92,11 @@ class Stream(OpenResponse):
         self._buffer = iter(items)
 
     async def _pull(self) -> Events:
-        """The events of the next read. A body that was cut off is an input that ended: the decoder judges."""
-        data: bytes | None
+        """The events of the next read."""
         try:
             data = await anext(self._driver.body, None)
         except TransportError:
-            data = None
+            return self._driver.cut()
         except SvirError as error:
             return Events((), self._driver.call.fail(error))
         return self._driver.finish() if data is None else self._driver.call.push(data)

@@ -167,6 +167,18 @@ async def test_an_aclose_by_another_task_ends_the_reader() -> None:
         await server.wait_closed()
 
 
+async def test_a_read_that_is_cancelled_ends_the_relay() -> None:
+    async with connected(Reply.stream(text("Hel"), end=End.STALL)) as (server, client), client.send(REQUEST) as raw:
+        await anext(raw)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await anext(raw)
+        await server.wait_closed()
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="an earlier read of the RawStream was cancelled, which ended it"):
+                await anext(raw)
+
+
 async def test_cancelled_at_every_await_nothing_stays_open() -> None:
     async def work(client: AsyncClient) -> None:
         async with client.send(REQUEST) as raw:

@@ -298,10 +298,14 @@ async def test_a_read_that_is_cancelled_inside_the_block_closes() -> None:
                 await anext(stream)
             await server.wait_closed()
             events, error = await read(stream)
+            assert await read(stream) == ([], error)
         assert events == []
-        assert isinstance(error, TruncatedStreamError)
+        assert isinstance(error, ConfigError)
+        assert error.detail == "an earlier read of the Stream was cancelled, which ended it"
         assert error.partial is not None
         assert error.partial.text == "Hel"
+        with pytest.raises(ConfigError, match="was cancelled"):
+            _ = stream.completion
 
 
 async def test_a_connection_is_kept_when_the_message_has_ended() -> None:
@@ -355,6 +359,28 @@ async def test_an_aclose_by_another_task_ends_the_reader() -> None:
             await server.wait_closed()
         assert len(caught) == 1
         assert isinstance(caught[0], ConfigError)
+
+
+async def test_a_client_that_is_closed_ends_the_reader() -> None:
+    async with connected(Reply.stream(text("Hel"), end=End.STALL)) as (server, client):
+        seen: list[tuple[list[Event], SvirError | None]] = []
+
+        async def reader(stream: Stream) -> None:
+            seen.append(await read(stream))
+
+        async with client.stream(REQUEST) as stream:
+            await anext(stream)
+            async with anyio.create_task_group() as group:
+                group.start_soon(reader, stream)
+                await anyio.wait_all_tasks_blocked()
+                await client.aclose()
+            await server.wait_closed()
+        ((events, error),) = seen
+        assert events == []
+        assert isinstance(error, ConfigError)
+        assert error.detail == "the client was closed while the answer was read"
+        assert error.partial is not None
+        assert error.partial.text == "Hel"
 
 
 async def test_an_aclose_while_it_is_opened_ends_the_opening() -> None:
