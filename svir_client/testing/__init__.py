@@ -7,9 +7,11 @@ connection was closed. Beside it, assertions that hold for every API. Source: 30
 from svir_client.testing.prefix import assert_prefix_stable
 from svir_client.testing.record import RecordedConnection, RecordedRequest
 from svir_client.testing.reply import End, Framing, Gate, Reply
+from svir_client.testing.script import Answer
 from svir_client.testing.server import MockServer
 
 __all__ = (
+    "Answer",
     "End",
     "Framing",
     "Gate",

@@ -50,7 +50,7 @@ class RecordedConnection:
         closed: set as soon as the server sees that the client closed or reset it, or after the
             server itself reset it.
         trailing: bytes the client sent that belong to no request.
-        fault: why the bytes were no HTTP request, or ``None``.
+        fault: why the bytes were no HTTP request, or no TLS, or ``None``.
     """
 
     number: int

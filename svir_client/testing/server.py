@@ -1,48 +1,60 @@
-"""A scripted loopback server: real sockets on port 0, replies in order, no sleeps.
-
-Plain non-blocking sockets, not the stream classes of anyio: a reset, a half close and the moment
-the client closes must be exact.
-"""
+"""A scripted loopback server: real sockets on port 0, replies in order or from a function, no sleeps."""
 
 from __future__ import annotations
 
 import socket
-import struct
-from collections import deque
+import ssl
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
-import h11
 
+from svir_client.testing.link import Link, PlainLink, TlsLink
 from svir_client.testing.record import RecordedConnection, RecordedRequest
 from svir_client.testing.reply import End, Gate, Reply
+from svir_client.testing.request_reader import RequestReader
+from svir_client.testing.script import Answer, Script
+from svir_client.testing.seen import Seen
 
 if TYPE_CHECKING:
     from typing import Self
-
-RECEIVE_BYTES = 64 * 1024
-UNSCRIPTED = Reply(500, {"content-type": "text/plain"}, (b"a request beyond the script",))
-"""What a request beyond the script gets."""
 
 
 class MockServer:
     """``async with MockServer(reply, ...) as server:`` listens on 127.0.0.1, on a free port.
 
-    The n-th request, on whatever connection it comes, gets the n-th reply; one beyond the script
-    gets a 500 and is counted in ``unscripted``. Nothing here waits for time to pass: the ``wait_*``
-    methods return when the thing has happened, so give each a limit (``anyio.fail_after``).
+    The n-th request, on whatever connection it comes, gets the n-th reply. One beyond the script is
+    given to ``answer``; without it, it gets a 500 and is counted in ``unscripted``. Nothing here
+    waits for time to pass unless a reply asks for it: the ``wait_*`` methods return when the thing
+    has happened, so give each a limit (``anyio.fail_after``).
+
+    Args:
+        replies: the script.
+        answer: asked for the reply to each complete request beyond the script, sync or async. What it
+            raises is told to the client as a 500, and raised when the block is left (when the block
+            itself fails: noted at that error).
+        remember: how many requests and how many connections are kept, the latest ones, ``None`` for
+            all. The counts stay exact.
+        tls: speak https, by this server-side context; its certificate must be good for 127.0.0.1.
+
+    Raises ``ConfigError`` for a ``remember`` that is no number.
     """
 
-    def __init__(self, *replies: Reply) -> None:
-        self._replies = deque(replies)
+    def __init__(
+        self,
+        *replies: Reply,
+        answer: Answer | None = None,
+        remember: int | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._script = Script(replies, answer)
+        self._tls = tls
         self._listener: socket.socket | None = None
         self._group: anyio.abc.TaskGroup | None = None
-        self._changed = anyio.Event()
-        self._requests: list[RecordedRequest] = []
-        self._connections: list[RecordedConnection] = []
-        self._unscripted = 0
+        self._requests = Seen[RecordedRequest](remember)
+        self._connections = Seen[RecordedConnection](remember)
+        self._open: dict[int, RecordedConnection] = {}
 
     @property
     def port(self) -> int:
@@ -54,47 +66,58 @@ class MockServer:
     @property
     def origin(self) -> str:
         """Scheme, host and port: what a base URL starts with."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
 
     @property
     def requests(self) -> tuple[RecordedRequest, ...]:
-        """Every request so far, in the order in which they were complete."""
-        return tuple(self._requests)
+        """The requests so far, in the order in which they were complete; the latest ``remember`` of them."""
+        return self._requests.latest
+
+    @property
+    def request_count(self) -> int:
+        """How many requests there were."""
+        return self._requests.count
 
     @property
     def connections(self) -> tuple[RecordedConnection, ...]:
-        """Every connection so far, in the order in which they were accepted."""
-        return tuple(self._connections)
+        """The connections so far, in the order in which they were accepted; the latest ``remember`` of them."""
+        return self._connections.latest
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections were accepted."""
+        return self._connections.count
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections neither side has closed."""
+        return len(self._open)
 
     @property
     def unscripted(self) -> int:
         """How many requests came beyond the script."""
-        return self._unscripted
+        return self._script.unscripted
 
     @property
     def unasked(self) -> int:
         """How many replies nobody asked for."""
-        return len(self._replies)
+        return self._script.unasked
 
     def add(self, *replies: Reply) -> None:
         """Append replies to the script."""
-        self._replies.extend(replies)
+        self._script.add(*replies)
 
     async def wait_requests(self, count: int) -> tuple[RecordedRequest, ...]:
-        """Wait until ``count`` requests have come; returns them."""
-        while len(self._requests) < count:
-            await self._changed.wait()
-        return self.requests
+        """Wait until ``count`` requests have come; returns ``requests``."""
+        return await self._requests.wait(count)
 
     async def wait_connections(self, count: int) -> tuple[RecordedConnection, ...]:
-        """Wait until ``count`` connections have been accepted; returns them."""
-        while len(self._connections) < count:
-            await self._changed.wait()
-        return self.connections
+        """Wait until ``count`` connections have been accepted; returns ``connections``."""
+        return await self._connections.wait(count)
 
     async def wait_closed(self) -> None:
         """Wait until the client has closed every connection accepted so far."""
-        for connection in self.connections:
+        for connection in tuple(self._open.values()):
             await connection.closed.wait()
 
     async def __aenter__(self) -> Self:
@@ -118,10 +141,7 @@ class MockServer:
             await group.__aexit__(None, None, None)
         finally:
             listener.close()
-
-    def _notify(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
+        self._script.settle(error)
 
     async def _accept(self, listener: socket.socket, group: anyio.abc.TaskGroup) -> None:
         while True:
@@ -130,144 +150,83 @@ class MockServer:
                 peer, _ = listener.accept()
             except OSError:
                 continue  # the client gave up between the notice and the accept
-            peer.setblocking(False)
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            record = RecordedConnection(len(self._connections))
-            self._connections.append(record)
-            self._notify()
-            group.start_soon(self._serve, peer, record)
+            link = PlainLink(peer)
+            record = RecordedConnection(self._connections.count)
+            self._open[record.number] = record
+            self._connections.add(record)
+            group.start_soon(self._serve, link if self._tls is None else TlsLink(link, self._tls), record)
 
-    async def _serve(self, peer: socket.socket, record: RecordedConnection) -> None:
+    async def _serve(self, link: Link, record: RecordedConnection) -> None:
         try:
-            await self._converse(peer, record)
-            record.closed.set()
-        except OSError:
-            record.closed.set()  # a reset by the client closes as well as an end does
+            await link.handshake()
+            await self._converse(link, record)
+            self._closed(record)
+        except OSError as error:
+            if isinstance(error, ssl.SSLError):
+                record.fault = error.reason or "the TLS connection ended too early"
+            self._closed(record)  # a reset by the client closes as well as an end does
         finally:
-            peer.close()
+            link.close()
 
-    async def _converse(self, peer: socket.socket, record: RecordedConnection) -> None:
+    def _closed(self, record: RecordedConnection) -> None:
+        del self._open[record.number]
+        record.closed.set()
+
+    async def _converse(self, link: Link, record: RecordedConnection) -> None:
         """Requests and replies until the client closes, or a reply ends the connection."""
         rest = b""
         while True:
-            reader = _RequestReader(peer, record, rest)
+            reader = RequestReader(link, record, rest)
             request = await reader.head()
             if request is None:
                 break
-            reply = self._replies.popleft() if self._replies else UNSCRIPTED
-            if reply is UNSCRIPTED:
-                self._unscripted += 1
-            if not reply.before_body and not await reader.body(request):
+            reply = self._script.scripted()
+            early = reply is not None and reply.before_body
+            if not early and not await reader.body(request):
                 break
-            self._requests.append(request)
-            self._notify()
-            if not await self._answer(peer, reply):
+            self._requests.add(request)
+            reply = reply or await self._script.answered(request)
+            if not await _answer(link, reply):
                 return
             if not reply.kept:
                 break
             rest = reader.rest()
-        await _drain(peer, record)
+        await _drain(link, record)
 
-    async def _answer(self, peer: socket.socket, reply: Reply) -> bool:
-        """Send the reply; false when the connection is gone."""
-        if reply.stall_head:
-            return True
-        await _send(peer, reply.head())
-        for piece in reply.pieces():
-            if isinstance(piece, bytes):
-                await _send(peer, piece)
-            elif not await _hold(peer, piece):
-                return False
-        if reply.end is End.RESET:
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            return False
-        if reply.end is not End.STALL and not reply.kept:
-            peer.shutdown(socket.SHUT_WR)
+
+async def _answer(link: Link, reply: Reply) -> bool:
+    """Send the reply; false when the connection is gone."""
+    if reply.stall_head:
         return True
+    await link.send(reply.head())
+    for piece in reply.pieces():
+        if isinstance(piece, bytes):
+            await link.send(piece)
+        elif not await _hold(link, piece):
+            return False
+    if reply.end is End.RESET:
+        link.reset()
+        return False
+    if reply.end is not End.STALL and not reply.kept:
+        await link.end(announced=reply.cut is None)
+    return True
 
 
-class _RequestReader:
-    """Reads one request, bytes of the next one kept apart."""
-
-    def __init__(self, peer: socket.socket, record: RecordedConnection, rest: bytes) -> None:
-        self._peer = peer
-        self._record = record
-        self._parser = h11.Connection(h11.SERVER)
-        if rest:
-            self._parser.receive_data(rest)
-
-    async def _event(self) -> h11.Event | None:
-        """The next event of the parser; ``None`` when the connection ends or the bytes are no HTTP."""
-        while True:
-            try:
-                event = self._parser.next_event()
-            except h11.RemoteProtocolError as error:
-                self._record.fault = str(error)
-                return None
-            if isinstance(event, h11.ConnectionClosed):
-                return None
-            if isinstance(event, h11.Event):
-                return event
-            self._parser.receive_data(await _receive(self._peer))
-
-    async def head(self) -> RecordedRequest | None:
-        event = await self._event()
-        if not isinstance(event, h11.Request):
-            return None
-        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
-        return RecordedRequest(
-            event.method.decode("ascii"), event.target.decode("latin-1"), headers, connection=self._record.number
-        )
-
-    async def body(self, request: RecordedRequest) -> bool:
-        """Read the body into ``request``; false when the connection ended inside it."""
-        data = bytearray()
-        while isinstance(event := await self._event(), h11.Data):
-            data += event.data
-        request.body = bytes(data)
-        request.complete = event is not None
-        return request.complete
-
-    def rest(self) -> bytes:
-        return self._parser.trailing_data[0]
-
-
-async def _receive(peer: socket.socket) -> bytes:
-    while True:
-        try:
-            return peer.recv(RECEIVE_BYTES)
-        except BlockingIOError:
-            await anyio.wait_readable(peer)
-
-
-async def _send(peer: socket.socket, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[peer.send(view) :]
-        except BlockingIOError:
-            await anyio.wait_writable(peer)
-
-
-async def _drain(peer: socket.socket, record: RecordedConnection) -> None:
+async def _drain(link: Link, record: RecordedConnection) -> None:
     """Read until the client closes. Closing with unread bytes would reset the reply under way."""
-    while data := await _receive(peer):
+    while data := await link.receive():
         record.trailing += len(data)
 
 
-async def _hold(peer: socket.socket, gate: Gate) -> bool:
+async def _hold(link: Link, gate: Gate) -> bool:
     """Wait at the gate; false when the client closed the connection meanwhile."""
     gone = False
 
     async def watch(scope: anyio.CancelScope) -> None:
         nonlocal gone
-        await anyio.wait_readable(peer)
-        try:
-            gone = not peer.recv(1, socket.MSG_PEEK)
-        except OSError:
-            gone = True
-        if gone:
-            scope.cancel()
+        await link.gone()
+        gone = True
+        scope.cancel()
 
     async with anyio.create_task_group() as group:
         group.start_soon(watch, group.cancel_scope)

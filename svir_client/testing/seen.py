@@ -1,0 +1,41 @@
+"""What a server has seen, in order: the latest ones, and how many in all."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+import anyio
+
+from svir_core.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class Seen(Generic[T]):
+    """The latest ``remember`` items, all of them for ``None``; the count is of all."""
+
+    def __init__(self, remember: int | None) -> None:
+        if remember is not None and (isinstance(remember, bool) or not isinstance(remember, int) or remember < 0):
+            raise ConfigError("remember must be a number of requests, or None for all of them")
+        self._latest: deque[T] = deque(maxlen=remember)
+        self._changed = anyio.Event()
+        self.count = 0
+
+    def add(self, item: T) -> None:
+        """One more."""
+        self._latest.append(item)
+        self.count += 1
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    @property
+    def latest(self) -> tuple[T, ...]:
+        """What is remembered, the oldest first."""
+        return tuple(self._latest)
+
+    async def wait(self, count: int) -> tuple[T, ...]:
+        """Wait until ``count`` have been seen; returns what is remembered."""
+        while self.count < count:
+            await self._changed.wait()
+        return self.latest
