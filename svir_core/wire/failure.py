@@ -22,6 +22,9 @@ OVERFLOW_CODES: Final = frozenset({"context_length_exceeded", "context_window_ex
 OVERFLOW_WORDS: Final = re.compile(r"context (?:length|size|window|budget)|compacted context", re.IGNORECASE)
 """An overflow in words: LM Studio, mlx-vlm, vLLM (10 section 9). New wordings are added here."""
 
+BODY: Final = "body"
+"""Where the ``loc`` of a FastAPI server begins: vLLM, SGLang, Mistral, Azure's model inference."""
+
 CONTENT_FILTER_CODE: Final = "content_filter"
 """``error.code`` of a prompt that a filter refused (10 section 11). Seen on Azure."""
 
@@ -29,12 +32,14 @@ CONTENT_FILTER_CODE: Final = "content_filter"
 @attrs.frozen
 class Failure:
     """What a server said went wrong. ``message`` is ``None`` when the shape has no words of its own:
-    the payload as sent then stands for it. ``param`` names the request field at fault, where given."""
+    the payload as sent then stands for it. ``param`` names the request field at fault, where given;
+    ``others`` are further fields at fault, each with its own words."""
 
     message: str | None = None
     code: str | None = None
     type: str | None = None
     param: str | None = None
+    others: tuple[Failure, ...] = ()
 
     @property
     def overflow(self) -> bool:
@@ -50,16 +55,39 @@ def _string(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _entries(detail: Any) -> list[Any]:
+    """The faults of a ``detail``: pydantic's list, or one alone."""
+    return detail if is_array(detail) else [detail]
+
+
 def _detail(value: Any) -> str | None:
     """FastAPI's ``detail``: a string, or a list whose first entry has ``msg``."""
-    if is_array(value) and value and is_object(value[0]):
-        return _string(value[0].get("msg"))
-    return _string(value)
+    first = next(iter(_entries(value)), None)
+    return _string(first.get("msg")) if is_object(first) else _string(value)
+
+
+def _field(loc: Any) -> str | None:
+    """The request field of pydantic's ``loc``: ``["body", "messages", 0, "role"]`` is ``messages[0].role``."""
+    steps = loc[1:] if is_array(loc) and loc and loc[0] == BODY else loc
+    if not is_array(steps) or not steps or not isinstance(steps[0], str):
+        return None
+    return steps[0] + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps[1:])
+
+
+def _located(document: Json) -> list[Failure]:
+    """Every field that the ``detail`` of a failure names, wherever servers put it."""
+    places = (document, document.get("error"), document.get("message"))
+    details = [place[key] for place in places if is_object(place) for key in ("detail", "details") if key in place]
+    entries = [entry for detail in details for entry in _entries(detail) if is_object(entry)]
+    faults = [Failure(_string(entry.get("msg")), param=_field(entry.get("loc"))) for entry in entries]
+    return [fault for fault in faults if fault.param is not None]
 
 
 def describe(document: Json) -> Failure:
     """What ``document``, known to be a failure, says: ``error.message``, ``error`` when a string, a
-    top-level ``message``, ``detail`` (a string, or the first entry's ``msg``), ``base_resp.status_msg``."""
+    top-level ``message``, ``detail`` (a string, or the first entry's ``msg``), ``base_resp.status_msg``.
+
+    The field at fault is ``error.param``; else the ``loc`` of a ``detail``, further ones in ``others``."""
     error = document.get("error")
     base = document.get("base_resp")
     source = error if is_object(error) and error else document
@@ -69,7 +97,11 @@ def describe(document: Json) -> Failure:
         or _detail(document.get("detail"))
         or (_string(base.get("status_msg")) if is_object(base) else None)
     )
-    return Failure(message, _string(source.get("code")), _string(source.get("type")), _string(source.get("param")))
+    param = _string(source.get("param"))
+    others = tuple(_located(document))
+    if param is None and others and others[0].message in (None, message):
+        param, others = others[0].param, others[1:]
+    return Failure(message, _string(source.get("code")), _string(source.get("type")), param, others)
 
 
 def sniff(document: Json) -> Failure | None:

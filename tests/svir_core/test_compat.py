@@ -67,7 +67,7 @@ def test_a_memory_compares_pickles_and_copies() -> None:
     compat = memory(omit=["a", "b"], rename={"c": "d"})
     assert compat == memory(omit=["b", "a"], rename={"c": "d"})
     assert compat != memory(omit=["a"], rename={"c": "d"})
-    assert compat != "other"
+    assert compat.__eq__("other") is NotImplemented
     assert pickle.loads(pickle.dumps(compat)) == compat
     other = copy.deepcopy(compat)
     other.learn(omit=["e"])
@@ -113,12 +113,39 @@ def test_what_is_no_name_is_refused_and_nothing_learned(facts: dict[str, Any]) -
     assert compat == Compatibility()
 
 
-@given(st.sets(st.text()), st.dictionaries(st.text(), st.text()))
+@given(
+    st.sets(st.sampled_from(sorted(BOTH))),
+    st.fixed_dictionaries(
+        {}, optional={"max_tokens": st.just("max_completion_tokens"), "system": st.just("developer")}
+    ),
+)
 def test_json_there_and_back(omit: set[str], rename: dict[str, str]) -> None:
     compat = memory(omit=omit, rename=rename)
     text = compat.to_json()
     assert Compatibility.from_json(text) == Compatibility.from_json(text.encode()) == compat
     assert Compatibility.from_json(text).to_json() == text
+
+
+@given(st.sets(st.text()), st.dictionaries(st.text(), st.text()))
+def test_any_memory_survives_pickle_and_copies(omit: set[str], rename: dict[str, str]) -> None:
+    compat = memory(omit=omit, rename=rename)
+    assert pickle.loads(pickle.dumps(compat)) == copy.copy(compat) == copy.deepcopy(compat) == compat
+
+
+@pytest.mark.parametrize("name", ["tools", "tool_choice", "response_format", "messages", "max_tokens", ""])
+def test_a_memory_that_would_leave_out_a_requirement_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"compatibility memory: '{name}' is not optional"):
+        Compatibility.from_json(f'{{"omit":["stream_options","{name}"],"rename":{{}}}}')
+    assert memory(omit=[name]).explain() == f"{name}: refused by the server, never left out"
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("max_tokens", "max_output"), ("system", "user"), ("tools", "functions"), ("max_completion_tokens", "max_tokens")],
+)
+def test_a_memory_with_a_name_that_no_encoder_writes_is_refused(name: str, other: str) -> None:
+    with pytest.raises(ConfigError, match=f"compatibility memory: '{name}' is never sent as '{other}'"):
+        Compatibility.from_json(f'{{"omit":[],"rename":{{"{name}":"{other}"}}}}')
 
 
 @pytest.mark.parametrize(
@@ -178,6 +205,15 @@ def learned(
         (Failure("`stream_options` is not allowed"), {"stream_options"}),
         (Failure("reasoning_effort and stream_options are unknown"), BOTH),
         (Failure("xreasoning_effort, stream_options_2 are unknown"), BOTH),
+        (Failure("unknown field `reasoning_effort`, expected one of `n`, `stream_options`"), {"reasoning_effort"}),
+        (Failure("Bad effort. Supported parameters: model, stream_options"), BOTH),
+        (Failure("not supported parameters: stream_options"), {"stream_options"}),
+        (Failure("no", others=(Failure("no", param="stream_options"),)), {"stream_options"}),
+        (
+            Failure("no", param="a", others=(Failure(param="b"), Failure(param="reasoning_effort"))),
+            {"reasoning_effort"},
+        ),
+        (Failure("no", param="stream_options", others=(Failure(param="reasoning_effort"),)), BOTH),
     ],
 )
 def test_which_optional_fields_are_remembered(failure: Failure, omit: frozenset[str]) -> None:
@@ -216,6 +252,51 @@ OLD_DEVELOPER = Failure("developer is not one of ['system', 'assistant', 'user',
         (Failure("Unexpected keyword argument 'max_tokens'"), MAX_TOKENS, {}, "max_completion_tokens"),
         (Failure("Unrecognized request argument supplied: max_tokens"), MAX_TOKENS, {}, "max_completion_tokens"),
         (Failure("unknown field max_tokens"), MAX_TOKENS, {}, "max_completion_tokens"),
+        (Failure("Extra inputs are not permitted", param="max_tokens"), MAX_TOKENS, {}, "max_completion_tokens"),
+        (
+            Failure("Extra inputs are not permitted, field: 'max_tokens', value: 5"),
+            MAX_TOKENS,
+            {},
+            "max_completion_tokens",
+        ),
+        (
+            Failure("Additional properties are not allowed ('max_tokens' was unexpected)"),
+            MAX_TOKENS,
+            {},
+            "max_completion_tokens",
+        ),
+        (
+            Failure(
+                "[{'type': 'extra_forbidden', 'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted'"
+            ),
+            MAX_TOKENS,
+            {},
+            "max_completion_tokens",
+        ),
+        (
+            Failure("no", others=(Failure("Extra inputs are not permitted", param="max_tokens"),)),
+            MAX_TOKENS,
+            {},
+            "max_completion_tokens",
+        ),
+        (
+            Failure("unknown field `max_tokens`, expected one of `model`, `max_completion_tokens`"),
+            MAX_TOKENS,
+            {},
+            "max_completion_tokens",
+        ),
+        (
+            Failure("messages[0].role: unknown variant `developer`, expected one of `system`, `user` at line 1"),
+            SYSTEM,
+            {"system": "developer"},
+            "system",
+        ),
+        (
+            Failure("Invalid value: 'developer'. Supported values are: 'system' and 'user'.", param="messages[0].role"),
+            SYSTEM,
+            {"system": "developer"},
+            "system",
+        ),
         (
             Failure("unknown field max_completion_tokens"),
             MAX_TOKENS,
@@ -247,6 +328,9 @@ def test_a_rename_that_the_server_named(
         (Failure("max_tokens above 4096 is not supported"), MAX_TOKENS, {}),
         (Failure("unknown field temperature. max_tokens must be positive", param="max_tokens_2"), MAX_TOKENS, {}),
         (Failure("no", param="max_tokens"), MAX_TOKENS, {}),
+        (Failure("unknown field `n`, expected one of `max_tokens`, `max_completion_tokens`"), MAX_TOKENS, {}),
+        (Failure("Input should be greater than 0", param="max_tokens"), MAX_TOKENS, {}),
+        (Failure("no", others=(Failure("Input should be less than 9", param="max_tokens"),)), MAX_TOKENS, {}),
         (Failure("no", code="unsupported_parameter"), MAX_TOKENS, {}),
         (Failure("unknown field max_tokens_2"), MAX_TOKENS, {}),
         (Failure("an unknown system error"), SYSTEM, {}),

@@ -28,6 +28,33 @@ NOW = 1_796_036_756.0
         (b'{"error":{"message":"m"},"detail":"d"}', Failure("m")),
         (b'{"detail":"d"}', Failure("d")),
         (b'{"detail":[{"loc":["body"],"msg":"first"},{"msg":"second"}]}', Failure("first")),
+        (b'{"detail":[{"loc":["body","stream_options"],"msg":"m","type":"t"}]}', Failure("m", param="stream_options")),
+        (b'{"detail":[{"loc":["body","messages",0,"role"],"msg":"m"}]}', Failure("m", param="messages[0].role")),
+        (b'{"detail":[{"loc":["query","body"],"msg":"m"}]}', Failure("m", param="query.body")),
+        (b'{"detail":[{"loc":["body",5],"msg":"m"},{"loc":"body","msg":"n"},{"loc":[],"msg":"o"}]}', Failure("m")),
+        (
+            b'{"detail":[{"loc":["body","a"],"msg":"m"},5,{"loc":["body","b","c"],"msg":"n"}]}',
+            Failure("m", param="a", others=(Failure("n", param="b.c"),)),
+        ),
+        (
+            b'{"status":422,"code":"unprocessable_entity","detail":{"loc":["body","a"],"input":1},"message":"m"}',
+            Failure("m", "unprocessable_entity", param="a"),
+        ),
+        (
+            b'{"error":{"message":"m","code":"c","details":[{"loc":["body","a"],"msg":"n"}]}}',
+            Failure("m", "c", others=(Failure("n", param="a"),)),
+        ),
+        (
+            b'{"object":"error","message":{"detail":[{"loc":["body","a"],"msg":"n"}]}}',
+            Failure(
+                '{"object":"error","message":{"detail":[{"loc":["body","a"],"msg":"n"}]}}',
+                others=(Failure("n", param="a"),),
+            ),
+        ),
+        (
+            b'{"error":{"message":"m","param":"p"},"detail":[{"loc":["a"],"msg":"m"}]}',
+            Failure("m", param="p", others=(Failure("m", param="a"),)),
+        ),
         (b'{"object":"error","message":"m","type":"t","code":400}', Failure("m", None, "t")),
         (b'[{"error":{"message":"m","code":400}}]', Failure("m")),
         (b"\xef\xbb\xbf\n" + b'{"error":"x"}\n', Failure("x")),
@@ -55,7 +82,9 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["error", "message", "detail", "msg", "code", "type", "param", "base_resp", "status_msg"]),
+            st.sampled_from(
+                ["error", "message", "detail", "msg", "loc", "code", "type", "param", "base_resp", "status_msg"]
+            ),
             inner,
             max_size=3,
         )
