@@ -32,6 +32,7 @@ from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
 from svir_core.limits import Limits
 from svir_core.message import (
     BytesSource,
+    CachePoint,
     Image,
     Media,
     Message,
@@ -81,6 +82,7 @@ __all__ = (
     "ToolCall",
     "ToolResult",
     "Opaque",
+    "CachePoint",
     "Source",
     "PathSource",
     "BytesSource",

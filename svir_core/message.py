@@ -105,10 +105,47 @@ def _items(values: Iterable[Item], where: str) -> tuple[Item, ...]:
 
 
 @attrs.frozen
+class Opaque:
+    """Continuation data of one API, kept as its JSON text and sent back only to that API.
+
+    ``json`` is what the server sent: strings byte-exact, key order kept (00 section 2).
+    """
+
+    api: str
+    json: str = attrs.field(repr=False)
+
+    @property
+    def data(self) -> Any:
+        """The value that ``json`` holds, parsed anew on every call; a number that no float holds is its text."""
+        try:
+            return orjson.loads(self.json)
+        except orjson.JSONDecodeError:
+            if read_huge(self.json) is None:
+                raise
+        return read_without_huge(self.json)
+
+
+@attrs.frozen
 class Text:
-    """Plain text; a lone surrogate in it becomes U+FFFD when it is sent (11 section D)."""
+    """Plain text; a lone surrogate in it becomes U+FFFD when it is sent (11 section D).
+
+    ``opaque`` is what an API gave beside a text of its answer (a signature, citations, the phase of a
+    message), and sends back; it no longer counts once the text was changed.
+    """
 
     text: str = attrs.field(validator=instance_of(str))
+    opaque: Opaque | None = attrs.field(default=None, validator=instance_of(Opaque, NoneType))
+
+
+@attrs.frozen
+class CachePoint:
+    """The prompt up to here is worth caching: a mark after a part of a system or user message, for APIs that are told.
+
+    ``ttl`` says for how long, in the API's own words ("5m", "1h"); ``None`` leaves it to the API. An API without
+    such marks, or without that time, refuses it by name.
+    """
+
+    ttl: str | None = attrs.field(default=None, validator=instance_of(str, NoneType))
 
 
 @attrs.frozen
@@ -180,27 +217,6 @@ class Media:
 
 
 @attrs.frozen
-class Opaque:
-    """Continuation data of one API, kept as its JSON text and sent back only to that API.
-
-    ``json`` is what the server sent: strings byte-exact, key order kept (00 section 2).
-    """
-
-    api: str
-    json: str = attrs.field(repr=False)
-
-    @property
-    def data(self) -> Any:
-        """The value that ``json`` holds, parsed anew on every call; a number that no float holds is its text."""
-        try:
-            return orjson.loads(self.json)
-        except orjson.JSONDecodeError:
-            if read_huge(self.json) is None:
-                raise
-        return read_without_huge(self.json)
-
-
-@attrs.frozen
 class Reasoning:
     """What the model thought. ``source`` names where it came from: on Chat Completions ``reasoning_content``,
     ``reasoning`` or ``think`` (10 section 5), under a quirk ``thinking`` or ``reasoning_details`` (11 section C)."""
@@ -262,7 +278,7 @@ class ToolResult:
     is_error: bool = attrs.field(default=False, validator=instance_of(bool))
 
 
-Part = Text | Image | TextFile | Media | Reasoning | ToolCall | ToolResult | Opaque
+Part = Text | Image | TextFile | Media | Reasoning | ToolCall | ToolResult | Opaque | CachePoint
 
 
 def _role(value: Role | str) -> Role:

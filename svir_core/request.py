@@ -170,6 +170,7 @@ class Request:
         messages: the conversation so far.
         tools: the tools offered (a sequence, or a :class:`Toolbox`).
         tool_choice: whether a tool must be called; a requirement, never dropped.
+        parallel_tools: whether the model may ask for several calls at once; a requirement, never dropped.
         response_format: what the answer must look like; a requirement, never dropped.
         effort: how much the model may think; optional (10 section 11).
         max_tokens: the most tokens the answer may have.
@@ -184,6 +185,7 @@ class Request:
     messages: tuple[Message, ...] = attrs.field(default=(), kw_only=True, converter=_messages)
     tools: tuple[Tool, ...] = attrs.field(default=(), kw_only=True, converter=_tools)
     tool_choice: ToolChoice = attrs.field(default=ToolChoice.AUTO, kw_only=True, converter=_tool_choice)
+    parallel_tools: bool | None = attrs.field(default=None, kw_only=True, validator=instance_of(bool, NoneType))
     response_format: ResponseFormat | Schema = attrs.field(
         default=ResponseFormat.TEXT, kw_only=True, converter=_response_format
     )

@@ -59,7 +59,9 @@ _ROWS: Final = Rows()
 _tagged: Final = _ROWS.tagged
 _SOURCE: Final = _tagged(message.PathSource, message.BytesSource, message.UrlSource)
 _RESULT_PARTS: Final = (message.Text, message.Image, message.TextFile, message.Media)
-_PART: Final = _tagged(*_RESULT_PARTS, message.Reasoning, message.ToolCall, message.ToolResult, message.Opaque)
+_PART: Final = _tagged(
+    *_RESULT_PARTS, message.Reasoning, message.ToolCall, message.ToolResult, message.Opaque, message.CachePoint
+)
 _PARTS: Final = Array(_PART)
 _OPAQUE: Final = Optional(_tagged(message.Opaque))
 _USAGE: Final = Optional(_tagged(response.Usage))
@@ -105,7 +107,7 @@ TABLE: Final = (
     # messages and their parts
     word("role", message.Role),
     record("message", message.Message, role=Word(message.Role), parts=_PARTS),
-    record("text", message.Text, text=STRING),
+    record("text", message.Text, text=STRING, opaque=_OPAQUE),
     record("image", message.Image, source=_SOURCE, media_type=_MAYBE_STRING),
     record("text_file", message.TextFile, source=_SOURCE, name=STRING, escaped_length=_MAYBE_INTEGER),
     record("media", message.Media, source=_SOURCE, media_type=_MAYBE_STRING, name=_MAYBE_STRING),
@@ -128,6 +130,7 @@ TABLE: Final = (
         is_error=BOOLEAN,
     ),
     record("opaque", message.Opaque, api=STRING, json=STRING),
+    record("cache_point", message.CachePoint, ttl=_MAYBE_STRING),
     record("path_source", message.PathSource, path=FILE_PATH),
     record("bytes_source", message.BytesSource, data=BASE64),
     record("url_source", message.UrlSource, url=STRING),
@@ -140,6 +143,7 @@ TABLE: Final = (
         messages=Array(_tagged(message.Message)),
         tools=Array(_tagged(request.Tool)),
         tool_choice=_tagged(request.ToolChoice),
+        parallel_tools=Optional(BOOLEAN),
         response_format=Choice(request.ResponseFormat, str, Word(request.ResponseFormat), _tagged(request.Schema)),
         effort=Optional(Word(request.Effort)),
         max_tokens=_MAYBE_INTEGER,

@@ -40,6 +40,7 @@ from svir_core.json_text import NESTING
 from svir_core.limits import Limits
 from svir_core.message import (
     BytesSource,
+    CachePoint,
     Image,
     Media,
     Message,
@@ -80,8 +81,11 @@ GOLDEN: dict[str, Any] = {
             ),
             ToolResult("call_1", [Text("2"), Image.data(b"\x01\x02\x03", "image/png")], is_error=True),
             Opaque("openai_responses", '{"b":1,"a":2}'),
+            CachePoint(),
         ),
     ),
+    "text with what an API gave beside it": Text("hi", Opaque("gemini", '{"thoughtSignature":"S"}')),
+    "cache point": CachePoint("1h"),
     "tool result of text": ToolResult("call_1", "2"),
     "request": Request("qwen").user("hi"),
     "request with every setting": Request(
@@ -93,6 +97,7 @@ GOLDEN: dict[str, Any] = {
             Tool("g"),
         ],
         tool_choice=ToolChoice.tool("f"),
+        parallel_tools=False,
         response_format=Schema("answer", {"type": "object"}, strict=True),
         effort=Effort.LOW,
         max_tokens=10,

@@ -18,6 +18,7 @@ from svir_core.body import Attachment, BodyWriter, Measurements, binary, text
 from svir_core.errors import AttachmentError, ConfigError, UnsupportedError
 from svir_core.json_text import inside, plain, string
 from svir_core.message import (
+    CachePoint,
     Image,
     Media,
     Message,
@@ -35,8 +36,8 @@ from svir_core.slow_json import read_any
 from svir_core.wire.openai_chat.table import API_NAME, REASONING_KEYS
 
 CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
-    Role.SYSTEM: (Text, TextFile),
-    Role.USER: (Text, TextFile, Image, Media),
+    Role.SYSTEM: (Text, TextFile, CachePoint),
+    Role.USER: (Text, TextFile, Image, Media, CachePoint),
     Role.ASSISTANT: (Text, TextFile, Reasoning, ToolCall, Opaque),
     Role.TOOL: (ToolResult,),
 }
@@ -51,6 +52,7 @@ NAMES: Final[Mapping[type[Part], str]] = {
     ToolCall: "a tool call",
     ToolResult: "a tool result",
     Opaque: "opaque data",
+    CachePoint: "a cache point",
 }
 """What an error calls each part."""
 
@@ -70,6 +72,9 @@ PDF_NAME: Final = "document.pdf"
 
 IMAGE_SCHEMES: Final = ("https:", "http:", "data:")
 """The URLs that ``image_url`` takes."""
+
+CACHE_TIMES: Final = frozenset({"30m", "12h"})
+"""How long a cache point may ask for (12 section 1)."""
 
 BLANK_LINE: Final = b"\\n\\n"
 """What stands between texts, as it is written inside a JSON string."""
@@ -110,6 +115,16 @@ def _media_type(part: Image | Media, where: str) -> str:
     if not part.media_type:
         raise AttachmentError(f"{where}: {NAMES[type(part)]} needs a media type")
     return part.media_type
+
+
+def _breakpoint(part: CachePoint, where: str) -> bytes:
+    """The member that marks a block."""
+    if part.ttl is None:
+        return b',"prompt_cache_breakpoint":{"mode":"explicit"}'
+    if part.ttl not in CACHE_TIMES:
+        times = " or ".join(repr(time) for time in sorted(CACHE_TIMES))
+        raise UnsupportedError(f"{where}: Chat Completions caches for {times}")
+    return b',"prompt_cache_breakpoint":{"mode":"explicit","ttl":' + string(part.ttl) + b"}"
 
 
 class Conversation:
@@ -164,7 +179,10 @@ class Conversation:
     # --- content ---------------------------------------------------------------------------------
 
     def _content(self, message: Message, where: str) -> None:
-        """A plain string; an array only when there is an image or a media file."""
+        """A plain string; an array only when there is an image, a media file or a cache point."""
+        if any(isinstance(part, CachePoint) for part in message.parts):
+            self._writer.write(b',"content":[{', *_joined(self._marked(message, where), b"},{"), b"}]")
+            return
         texts: list[Sequence[Piece]] = []
         others: list[Sequence[Piece]] = []
         for number, part in enumerate(message.parts):
@@ -182,8 +200,31 @@ class Conversation:
             self._writer.write(b',"content":', *joined)
             return
         if texts:
-            others.insert(0, [b'{"type":"text","text":', *joined, b"}"])
-        self._writer.write(b',"content":[', *_joined(others, b","), b"]")
+            others.insert(0, [b'"type":"text","text":', *joined])
+        self._writer.write(b',"content":[{', *_joined(others, b"},{"), b"}]")
+
+    def _marked(self, message: Message, where: str) -> list[list[Piece]]:
+        """The parts as one block each, in order, so that a cache point marks exactly what stands before it."""
+        blocks: list[list[Piece]] = []
+        before: Part | None = None
+        for number, part in enumerate(message.parts):
+            place = f"{where}.parts[{number}]"
+            if isinstance(part, CachePoint):
+                if before is None or isinstance(before, CachePoint):
+                    raise UnsupportedError(f"{place}: a cache point needs a part before it in its message")
+                blocks[-1].append(_breakpoint(part, place))
+            elif isinstance(part, Text) and part.text:
+                blocks.append([b'"type":"text","text":"', inside(part.text), b'"'])
+            elif isinstance(part, TextFile):
+                blocks.append([b'"type":"text","text":"', *self._file(part, place), b'"'])
+            elif isinstance(part, Image):
+                blocks.append(self._image(part, place))
+            elif isinstance(part, Media):
+                blocks.append(self._media(part, place))
+            else:
+                continue
+            before = part
+        return blocks
 
     def _file(self, part: TextFile, where: str) -> list[Piece]:
         name = part.name.replace('"', "&quot;")
@@ -199,7 +240,7 @@ class Conversation:
             attachment = binary(part.source, where, self._measured)
             self.image_bytes += attachment.length
             url = [inside(f"data:{_media_type(part, where)};base64,"), attachment]
-        return [b'{"type":"image_url","image_url":{"url":"', *url, b'"}}']
+        return [b'"type":"image_url","image_url":{"url":"', *url, b'"}']
 
     def _media(self, part: Media, where: str) -> list[Piece]:
         media_type = _media_type(part, where).lower()
@@ -208,11 +249,11 @@ class Conversation:
             raise UnsupportedError(f"{where}: Chat Completions takes WAV, MP3 and PDF, not {media_type!r}")
         attachment = binary(part.source, where, self._measured)
         if audio is not None:
-            end = b'","format":' + string(audio) + b"}}"
-            return [b'{"type":"input_audio","input_audio":{"data":"', attachment, end]
+            end = b'","format":' + string(audio) + b"}"
+            return [b'"type":"input_audio","input_audio":{"data":"', attachment, end]
         name = string(part.name or PDF_NAME)
-        start = b'{"type":"file","file":{"filename":' + name + b',"file_data":"data:application/pdf;base64,'
-        return [start, attachment, b'"}}']
+        start = b'"type":"file","file":{"filename":' + name + b',"file_data":"data:application/pdf;base64,'
+        return [start, attachment, b'"}']
 
     # --- the model's turns -----------------------------------------------------------------------
 

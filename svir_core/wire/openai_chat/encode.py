@@ -72,6 +72,10 @@ def _tool_choice(request: Request) -> Any:
     return {"type": "function", "function": {"name": choice.name}}
 
 
+def _parallel(request: Request) -> bool | None:
+    return request.parallel_tools if request.tools else None  # the API takes the field beside tools only
+
+
 def _response_format(request: Request) -> dict[str, Any] | None:
     wanted = request.response_format
     if isinstance(wanted, Schema):
@@ -92,6 +96,7 @@ FIELDS: Final[Mapping[str, Callable[[Request], Any]]] = {
     "stream_options": _stream_options,
     "tools": _tools,
     "tool_choice": _tool_choice,
+    "parallel_tool_calls": _parallel,
     "response_format": _response_format,
 }
 """Every setting and where its value comes from, in the order they are written; ``None`` is not sent."""

@@ -11,6 +11,7 @@ from svir_core.body import Measured
 from svir_core.errors import AttachmentError, ConfigError, ContextOverflowError, SvirError, UnsupportedError
 from svir_core.message import (
     BytesSource,
+    CachePoint,
     Image,
     Media,
     Message,
@@ -139,6 +140,7 @@ def test_what_the_codec_owns_is_the_whole_table() -> None:
     assert {
         *("model", "messages", "stream", "background", "max_tokens", "max_completion_tokens", "temperature"),
         *("top_p", "stop", "seed", "reasoning_effort", "stream_options", "tools", "tool_choice", "response_format"),
+        "parallel_tool_calls",
     } == encode.OWNED
 
 
@@ -406,6 +408,7 @@ EXAMPLES: dict[type[Part], Part] = {
     ToolCall: CALL,
     ToolResult: ToolResult("1", "x"),
     Opaque: Opaque("openai_chat", "{}"),
+    CachePoint: CachePoint(),
 }
 
 
@@ -421,6 +424,46 @@ def test_a_part_its_role_cannot_carry_is_refused_by_name(role: Role, kind: type[
             f"messages[1].parts[1]: a message of the {role.value} role cannot carry "
             f"{conversation.NAMES[kind]} in Chat Completions"
         )
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(True, True), (False, False), (None, None)])
+def test_parallel_calls_are_allowed_or_not_where_tools_are_offered(asked: bool | None, sent: bool | None) -> None:
+    assert encoded(Request("m", tools=[TOOL], parallel_tools=asked)).get("parallel_tool_calls") is sent
+    assert "parallel_tool_calls" not in encoded(Request("m", parallel_tools=asked))
+
+
+@pytest.mark.parametrize("role", [Role.SYSTEM, Role.USER])
+def test_a_cache_point_marks_the_part_before_it(role: Role) -> None:
+    parts = ["a", CachePoint(), Text(""), FILE, "b", CachePoint("12h"), "c"]
+    marked = message(*parts, role=role)["content"]
+    assert [block["text"] for block in marked] == ["a", FILE_TEXT, "b", "c"]
+    assert [block.get("prompt_cache_breakpoint") for block in marked] == [
+        {"mode": "explicit"},
+        None,
+        {"mode": "explicit", "ttl": "12h"},
+        None,
+    ]
+
+
+def test_a_cache_point_marks_an_image_and_a_media_file() -> None:
+    mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    image, media = message(PNG, CachePoint(), EXAMPLES[Media], CachePoint())["content"]
+    assert image == {**PNG_PART, **mark}
+    assert media["type"] == "file"
+    assert media["prompt_cache_breakpoint"] == {"mode": "explicit"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([CachePoint()], "parts[0]: a cache point needs a part before it"),
+        ([Text(""), CachePoint()], "parts[1]: a cache point needs a part before it"),
+        (["a", CachePoint(), CachePoint()], "parts[2]: a cache point needs a part before it"),
+        (["a", CachePoint("5m")], "parts[1]: Chat Completions caches for '12h' or '30m'"),
+    ],
+)
+def test_a_cache_point_that_marks_nothing_is_refused(parts: list[Part | str], words: str) -> None:
+    assert words in error(Request("m").user(*parts), UnsupportedError)
 
 
 def test_the_tables_of_parts_are_whole() -> None:
