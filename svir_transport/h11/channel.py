@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import suppress
 from typing import Final, Protocol
 
 import anyio
@@ -165,6 +166,10 @@ class TlsChannel:
                 finished = True
             except ssl.SSLWantReadError:
                 finished = False
+            except ssl.SSLError:
+                with suppress(OSError):  # an alert: it tells the server what was wrong, in its own log
+                    self.flush_now()
+                raise
             while not self.flush_now():
                 await self._tcp.writable()
             if finished:

@@ -1,19 +1,20 @@
-"""From an origin to a connected channel: names resolved, addresses raced (RFC 8305), TLS agreed on."""
+"""From an origin to a connected channel: name, addresses raced (RFC 8305), TLS agreed on."""
 
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 import anyio
 
 from svir_core.errors import ConfigError
 from svir_transport.h11.channel import Channel, TcpChannel, TlsChannel
+from svir_transport.h11.lookup import Address, addresses
 
 RACE_SECONDS: Final = 0.25
 """How long one address is tried before the next is tried beside it (RFC 8305, section 5)."""
@@ -34,15 +35,13 @@ class Origin(NamedTuple):
         return "Origin(<withheld>)"
 
 
-class Address(NamedTuple):
-    """One place to connect to."""
+class Phase(Enum):
+    """What a call waits for before its request is written, in this order; in words, what has not happened yet."""
 
-    family: int
-    host: str
-    port: int
-
-    def __repr__(self) -> str:
-        return "Address(<withheld>)"
+    SLOT = "no connection became free"
+    NAME = "the host name was not resolved"
+    TCP = "the server did not take the connection"
+    TLS = "TLS was not agreed on"
 
 
 def default_context() -> ssl.SSLContext:
@@ -53,15 +52,20 @@ def default_context() -> ssl.SSLContext:
     return context
 
 
-async def dial(origin: Origin, context: ssl.SSLContext | None) -> Channel:
+async def dial(origin: Origin, context: ssl.SSLContext | None, enter: Callable[[Phase], None]) -> Channel:
     """Connect to ``origin``; with a ``context`` by TLS. Leaves no socket open when it fails or is cancelled.
 
-    Raises what :data:`svir_transport.h11.fault.FOREIGN` lists, and ``ConfigError`` when the caller's
-    own context made the server choose another protocol than HTTP/1.1. It has no clock of its own.
+    ``enter`` is told each phase as it begins. Raises what :data:`svir_transport.h11.fault.FOREIGN` lists,
+    and ``ConfigError`` when the caller's own context made the server choose another protocol than
+    HTTP/1.1. It has no clock of its own.
     """
-    tcp = TcpChannel(await _connect(await _resolve(origin.host, origin.port)))
+    enter(Phase.NAME)
+    found = await addresses(origin.host, origin.port)
+    enter(Phase.TCP)
+    tcp = TcpChannel(await _connect(found))
     if context is None:
         return tcp
+    enter(Phase.TLS)
     try:
         tls = TlsChannel(tcp, context, origin.host.removesuffix("."))  # certificates have no root dot
         await tls.handshake()
@@ -75,30 +79,13 @@ async def dial(origin: Origin, context: ssl.SSLContext | None) -> Channel:
     return tls
 
 
-async def _resolve(host: str, port: int) -> list[Address]:
-    """The addresses of ``host``: the families take turns, in the resolver's order."""
-    try:
-        literal = ipaddress.ip_address(host)
-    except ValueError:
-        found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    else:
-        return [Address(socket.AF_INET if literal.version == 4 else socket.AF_INET6, host, port)]
-    addresses = [Address(family, name[0], name[1]) for family, _, _, _, name in found]
-    first = [address for address in addresses if address.family == addresses[0].family]
-    other = [address for address in addresses if address.family != addresses[0].family]
-    turns: list[Address] = []
-    for place in range(max(len(first), len(other))):
-        turns += first[place : place + 1] + other[place : place + 1]
-    return turns
-
-
-async def _connect(addresses: Sequence[Address]) -> socket.socket:
-    """The first of ``addresses`` that answers; raises the last failure when none does."""
-    if len(addresses) == 1:
-        return await _connect_one(addresses[0])
+async def _connect(found: Sequence[Address]) -> socket.socket:
+    """The first of ``found`` that answers; raises the last failure when none does."""
+    if len(found) == 1:
+        return await _connect_one(found[0])
     race = _Race()
     try:
-        await race.run(addresses)
+        await race.run(found)
     except BaseException:
         if race.winner is not None:
             race.winner.close()
@@ -117,7 +104,7 @@ class _Race:
         self.winner: socket.socket | None = None
         self.failure: BaseException | None = None
 
-    async def run(self, addresses: Sequence[Address]) -> None:
+    async def run(self, found: Sequence[Address]) -> None:
         async with anyio.create_task_group() as group:
 
             async def attempt(address: Address, failed: anyio.Event) -> None:
@@ -135,7 +122,7 @@ class _Race:
                 else:
                     connected.close()
 
-            for address in addresses:
+            for address in found:
                 failed = anyio.Event()
                 group.start_soon(attempt, address, failed)
                 with anyio.move_on_after(RACE_SECONDS):
@@ -146,7 +133,7 @@ async def _connect_one(address: Address) -> socket.socket:
     connecting = socket.socket(address.family, socket.SOCK_STREAM)
     try:
         connecting.setblocking(False)
-        code = connecting.connect_ex((address.host, address.port))
+        code = connecting.connect_ex(address.place)
         if code in _UNDER_WAY:
             await anyio.wait_writable(connecting)
             code = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

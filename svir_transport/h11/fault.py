@@ -1,11 +1,13 @@
-"""Foreign exceptions, translated: one table, and nothing of them but the class name survives.
+"""Foreign exceptions, translated: tables, and nothing of them but the class name survives.
 
 Whoever calls :func:`translate` does so inside the ``except`` and raises outside of it, so that
 neither ``__cause__`` nor ``__context__`` leads from an error of ours to a request (00 section 3).
+OpenSSL's own text names hosts; its numbers and constants do not, and say what they say by a table.
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from typing import Final
@@ -15,7 +17,9 @@ import h11
 
 from svir_core.errors import ConfigError, ProtocolError, ResponseTimeoutError, SvirError, TransportError
 
-TABLE: Final[tuple[tuple[type[Exception], type[SvirError], str], ...]] = (
+Row = tuple[type[Exception], type[SvirError], str]
+
+TABLE: Final[tuple[Row, ...]] = (
     (h11.LocalProtocolError, ConfigError, "the request is not valid HTTP"),
     (h11.RemoteProtocolError, ProtocolError, "the response is not valid HTTP"),
     (ssl.SSLCertVerificationError, TransportError, "the server's certificate was not accepted"),
@@ -30,14 +34,68 @@ TABLE: Final[tuple[tuple[type[Exception], type[SvirError], str], ...]] = (
 )
 """Class of the exception, class of ours, words; the first row that fits counts."""
 
+HANDSHAKE: Final[tuple[Row, ...]] = (
+    (ssl.SSLEOFError, TransportError, "the server closed the connection during the TLS handshake"),
+    (ssl.SSLZeroReturnError, TransportError, "the server closed the connection during the TLS handshake"),
+    (ConnectionError, TransportError, "the server reset the connection during the TLS handshake"),
+)
+"""What is looked at first while TLS is agreed on."""
+
 FOREIGN: Final[tuple[type[Exception], ...]] = tuple(row[0] for row in TABLE)
 """What the network, TLS, h11 and anyio may raise here."""
 
+UNTRUSTED: Final = "its authority is not trusted"
 
-def translate(error: Exception, *, unsent: bool = False) -> SvirError:
+CERTIFICATE: Final = {
+    9: "it is not valid yet",
+    10: "it has expired",
+    18: UNTRUSTED,  # signed by itself
+    19: UNTRUSTED,  # signed by an authority that was sent along, and is not trusted
+    20: UNTRUSTED,
+    21: UNTRUSTED,
+    23: "it was revoked",
+    62: "it is for another host",
+    64: "it is for another address",
+}
+"""OpenSSL's ``X509_V_ERR_*`` numbers, ``SSLCertVerificationError.verify_code``."""
+
+REFUSED: Final = "the server did not accept the client's certificate"
+
+TLS: Final = {
+    "WRONG_VERSION_NUMBER": "the server does not speak it on this port",
+    "UNSUPPORTED_PROTOCOL": "no version in common",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "no version in common",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refused the handshake: no cipher in common, or no client certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server requires a client certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": REFUSED,
+    "SSLV3_ALERT_BAD_CERTIFICATE": REFUSED,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": REFUSED,
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": REFUSED,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": REFUSED,
+    "TLSV1_UNRECOGNIZED_NAME": "the server does not serve this host",
+}
+"""``SSLError.reason``; others are shown as they are, when they are one of OpenSSL's constants."""
+
+_CONSTANT: Final = re.compile(r"[A-Z0-9_]{1,80}")
+
+
+def translate(error: Exception, *, unsent: bool = False, handshake: bool = False) -> SvirError:
     """The error of ours for ``error``, which is an instance of one of :data:`FOREIGN`.
 
-    ``unsent`` says that no byte of the request was written, so that it never reached the server.
+    ``unsent`` says that no byte of the request was written, so that it never reached the server;
+    ``handshake`` that TLS was being agreed on.
     """
-    kind, words = next((kind, words) for foreign, kind, words in TABLE if isinstance(error, foreign))
-    return kind(f"{words}: {type(error).__name__}", unsent=unsent)
+    rows = HANDSHAKE + TABLE if handshake else TABLE
+    kind, words = next((kind, words) for foreign, kind, words in rows if isinstance(error, foreign))
+    return kind(f"{words}{_reason(error)}: {type(error).__name__}", unsent=unsent)
+
+
+def _reason(error: Exception) -> str:
+    """What OpenSSL says it was, in brackets, or nothing."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        words = CERTIFICATE.get(getattr(error, "verify_code", 0))
+    elif type(error) is ssl.SSLError and _CONSTANT.fullmatch(constant := str(getattr(error, "reason", ""))):
+        words = TLS.get(constant, constant)
+    else:
+        return ""
+    return f" ({words})" if words else ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -70,11 +70,12 @@ class Slots:
 class Lease:
     """One slot, and the connection made with it. It ends by ``keep`` or ``drop``; both are idempotent."""
 
-    __slots__ = ("_connection", "_pool", "_released")
+    __slots__ = ("_connecting", "_connection", "_pool", "_released")
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._connection: Connection | None = None
+        self._connecting: anyio.CancelScope | None = None
         self._released = False
 
     async def take_idle(self, origin: Origin) -> Connection | None:
@@ -86,15 +87,27 @@ class Lease:
             self.discard()
         return None
 
-    def hold(self, connection: Connection) -> None:
-        """Put a new connection under this lease, which closes it when it is dropped.
+    async def connect(self, connect: Callable[[], Awaitable[Connection]], deadline: float) -> Connection | None:
+        """A new connection, closed when this lease is dropped; ``None`` when ``deadline`` came before it.
 
-        Raises ``TransportError`` when the transport was closed meanwhile.
+        Raises what ``connect`` raises, and ``TransportError`` when the transport is closed meanwhile.
         """
+        self._pool.make_room()
+        try:
+            with anyio.CancelScope(deadline=deadline) as self._connecting:
+                self.hold(await connect())
+                return self._connection
+        finally:
+            self._connecting = None
+        if self._released:
+            raise _closed()
+        return None
+
+    def hold(self, connection: Connection) -> None:
+        """Put a new connection under this lease; as for ``connect``."""
         if self._released:
             connection.close()
             raise _closed()
-        self._pool.make_room()
         self._connection = connection
 
     def discard(self) -> None:
@@ -108,6 +121,8 @@ class Lease:
         if not self._released:
             self._released = True
             self.discard()
+            if self._connecting is not None:
+                self._connecting.cancel()
             self._pool.release(self)
 
     def keep(self) -> None:
@@ -195,7 +210,7 @@ class Pool:
             self.close_idle()
 
     def make_room(self) -> None:
-        """Close idle connections until those and the leased ones are within the bound."""
+        """Close idle connections until those and the leased ones, made or not, are within the bound."""
         self._close_oldest(len(self._idle) + len(self._leases) - self._max_connections)
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ import h11
 from svir_core.errors import SvirError, TransportError
 from svir_core.http_message import ResponseHead
 from svir_transport.h11.connection import Connection
+from svir_transport.h11.event_loop import EventLoop
 from svir_transport.h11.fault import FOREIGN, translate
 from svir_transport.h11.pool import Lease
 from svir_transport.h11.roundtrip import idle_error
@@ -24,11 +25,13 @@ class H11Response:
     """A response whose head is here. Iterate it for the body's bytes; call :meth:`aclose` in any case.
 
     The connection goes back to the pool when the message's end has been read, and is closed on every
-    other exit: an error, a cancelled read, ``aclose`` before the end.
+    other exit: an error, a cancelled read, ``aclose`` before the end, and, with a ``ResourceWarning``,
+    when nobody holds the response any more.
     """
 
     def __init__(self, lease: Lease, connection: Connection, head: h11.Response, idle_timeout: float) -> None:
         self._lease = lease
+        self._loop = EventLoop()
         self._connection = connection
         self._idle = idle_timeout
         self._head = ResponseHead(head.status_code, head.headers)
@@ -91,14 +94,17 @@ class H11Response:
         self._close()
 
     def __del__(self) -> None:
-        # Only told: a collector runs in any thread, and a connection is closed in that of its event loop.
-        if not self._complete and self._failure is None:
-            warnings.warn(
-                "an H11Response was dropped without aclose(): its connection stays in use until the transport closes",
-                ResourceWarning,
-                stacklevel=2,
-                source=self,
-            )
+        # A collector runs in any thread, and a connection is closed in that of its event loop.
+        if self._complete or self._failure is not None:
+            return
+        if not self._loop.call_soon(self._lease.drop):
+            self._lease.discard()  # of a loop that has ended: nobody reads there, and nobody waits for the slot
+        warnings.warn(
+            "an H11Response was dropped without aclose(): its connection is closed now",
+            ResourceWarning,
+            stacklevel=2,
+            source=self,
+        )
 
     def _close(self) -> None:
         if not self._complete and self._failure is None:

@@ -14,7 +14,7 @@ from svir_core.check import count, seconds
 from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11.connection import Connection
-from svir_transport.h11.dial import Origin, default_context, dial
+from svir_transport.h11.dial import Origin, Phase, default_context, dial
 from svir_transport.h11.fault import FOREIGN, translate
 from svir_transport.h11.pool import Lease, Pool
 from svir_transport.h11.response import H11Response
@@ -53,6 +53,8 @@ class H11Transport:
         self._idle_expiry = seconds(idle_expiry, "idle_expiry")
         if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
             raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")
+        if ssl_context is not None and ssl_context.protocol is ssl.PROTOCOL_TLS_SERVER:
+            raise ConfigError("ssl_context is a server's: it was made with PROTOCOL_TLS_SERVER, or for CLIENT_AUTH")
         self._ssl_context = ssl_context
         self._pools: WeakKeyDictionary[object, Pool] = WeakKeyDictionary()
         self._process = os.getpid()
@@ -166,24 +168,33 @@ class _Connecting:
         self._pool = pool
         self._limit = limit
         self._deadline = anyio.current_time() + limit
+        self._phase = Phase.SLOT
 
     async def lease(self) -> Lease:
         """A slot, in turn."""
         with anyio.CancelScope(deadline=self._deadline):
             return await self._pool.lease()
-        raise ResponseTimeoutError(f"no connection became free within {self._limit:g} s", unsent=True)
+        raise self._late()
 
     async def connect(self, lease: Lease, context: Callable[[], ssl.SSLContext]) -> Connection:
         """A new connection, held by ``lease``."""
-        failure: SvirError
+
+        async def connect() -> Connection:
+            tls = context() if self.origin.scheme == "https" else None
+            return Connection(self.origin, await dial(self.origin, tls, self._enter))
+
         try:
-            with anyio.CancelScope(deadline=self._deadline):
-                connection = Connection(
-                    self.origin, await dial(self.origin, context() if self.origin.scheme == "https" else None)
-                )
-                lease.hold(connection)
-                return connection
-            failure = ResponseTimeoutError(f"no connection within {self._limit:g} s", unsent=True)
+            connection = await lease.connect(connect, self._deadline)
+            failure = self._late()
         except FOREIGN as error:
-            failure = translate(error, unsent=True)
-        raise failure
+            connection = None
+            failure = translate(error, unsent=True, handshake=self._phase is Phase.TLS)
+        if connection is None:
+            raise failure
+        return connection
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+
+    def _late(self) -> SvirError:
+        return ResponseTimeoutError(f"{self._phase.value} within {self._limit:g} s", unsent=True)

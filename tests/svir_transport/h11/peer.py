@@ -19,7 +19,12 @@ from anyio.streams.tls import TLSStream
 from svir_core.errors import SvirError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11 import H11Response, H11Transport
+from svir_transport.h11.dial import Phase
 from svir_transport.h11.pool import Pool
+
+_heard: list[Phase] = []
+UNHEARD = _heard.append
+"""For who does not ask how far a dial is."""
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 

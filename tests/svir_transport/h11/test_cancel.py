@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 import anyio
 import pytest
 
-from svir_transport.h11 import H11Transport
+from svir_transport.h11 import H11Transport, lookup
+from svir_transport.h11.lookup import Address
 from svir_transport.h11.pool import Slots
 from tests.svir_transport.h11.peer import OK, Body, Site, Talk, Web, blocks, echo, pool_of, read
 
@@ -142,10 +144,10 @@ async def test_a_drain(web: Web) -> None:
 
 
 async def test_a_race_of_addresses(plain: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def both(host: str, port: int, **_: object) -> list[Any]:
-        return [(2, 1, 6, "", ("127.0.0.1", port))] * 3
+    def ask(host: str, port: int) -> list[Address]:
+        return [Address(socket.AF_INET, ("127.0.0.1", port))] * 3
 
-    monkeypatch.setattr(anyio, "getaddrinfo", both)
+    monkeypatch.setattr(lookup, "ask", ask)
     server = Closing(echo)
     async with plain.serve(server) as site:
         transport = site.transport(max_idle=0)

@@ -14,7 +14,7 @@ import trustme
 from svir_core.errors import ConfigError
 from svir_transport.h11.channel import READ_BYTES, Channel, TcpChannel, TlsChannel
 from svir_transport.h11.dial import Origin, default_context, dial
-from tests.svir_transport.h11.peer import Script, Talk, Web, silent, trust
+from tests.svir_transport.h11.peer import UNHEARD, Script, Talk, Web, silent, trust
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def receive(channel: Channel) -> bytes:
 @asynccontextmanager
 async def dialled(web: Web, script: Script) -> AsyncGenerator[Channel]:
     async with web.serve(script) as site:
-        channel = await dial(Origin(site.scheme, "127.0.0.1", site.port), site.context)
+        channel = await dial(Origin(site.scheme, "127.0.0.1", site.port), site.context, UNHEARD)
         try:
             yield channel
         finally:
@@ -296,7 +296,7 @@ async def test_a_server_that_chose_another_protocol(tls: Web) -> None:
     tls.client.set_alpn_protocols(["h2"])
     async with tls.serve(silent) as site:
         with pytest.raises(ConfigError, match="another protocol"):
-            await dial(Origin("https", "127.0.0.1", site.port), site.context)
+            await dial(Origin("https", "127.0.0.1", site.port), site.context, UNHEARD)
 
 
 async def test_the_default_context_checks_and_offers_http_1_1(tls: Web, authority: trustme.CA) -> None:
@@ -307,7 +307,7 @@ async def test_the_default_context_checks_and_offers_http_1_1(tls: Web, authorit
     tls.server.set_alpn_protocols(["h2", "http/1.1"])
     async with tls.serve(silent) as site:
         trust(authority, context)
-        channel = await dial(Origin("https", "127.0.0.1", site.port), context)
+        channel = await dial(Origin("https", "127.0.0.1", site.port), context, UNHEARD)
         assert isinstance(channel, TlsChannel)
         assert channel.protocol == "http/1.1"
         channel.close()

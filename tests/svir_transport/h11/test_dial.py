@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
 
 import anyio
 import pytest
 
 from svir_transport.h11 import dial as module
-from svir_transport.h11.dial import Address, Origin, dial
-from tests.svir_transport.h11.peer import Talk, Web, silent
+from svir_transport.h11 import lookup
+from svir_transport.h11.dial import Origin, dial
+from svir_transport.h11.lookup import Address
+from tests.svir_transport.h11.peer import UNHEARD, Talk, Web, silent
 
 pytestmark = pytest.mark.anyio
 
@@ -18,10 +19,10 @@ V4, V6 = socket.AF_INET, socket.AF_INET6
 
 
 def names(monkeypatch: pytest.MonkeyPatch, *found: tuple[int, str]) -> None:
-    async def getaddrinfo(host: str, port: int, **_: object) -> list[Any]:
-        return [(family, socket.SOCK_STREAM, 6, "", (address, port)) for family, address in found]
+    def ask(host: str, port: int) -> list[Address]:
+        return [Address(family, (address, port)) for family, address in found]
 
-    monkeypatch.setattr(anyio, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(lookup, "ask", ask)
 
 
 def places(monkeypatch: pytest.MonkeyPatch, outcome: dict[str, Exception | None]) -> list[str]:
@@ -29,11 +30,12 @@ def places(monkeypatch: pytest.MonkeyPatch, outcome: dict[str, Exception | None]
     tried: list[str] = []
 
     async def connect_one(address: Address) -> socket.socket:
-        tried.append(address.host)
-        if address.host not in outcome:
+        host = str(address.place[0])
+        tried.append(host)
+        if host not in outcome:
             await anyio.sleep_forever()
         await anyio.lowlevel.checkpoint()
-        error = outcome[address.host]
+        error = outcome[host]
         if error is not None:
             raise error
         return socket.socket(V4, socket.SOCK_STREAM)
@@ -46,7 +48,7 @@ async def test_addresses_are_tried_with_the_families_in_turn(monkeypatch: pytest
     names(monkeypatch, (V6, "::1"), (V6, "::2"), (V6, "::3"), (V4, "1.1.1.1"))
     tried = places(monkeypatch, {"::1": OSError(), "1.1.1.1": OSError(), "::2": OSError(), "::3": None})
     with anyio.fail_after(5):
-        channel = await dial(Origin("http", "name.example", 1), None)
+        channel = await dial(Origin("http", "name.example", 1), None, UNHEARD)
     channel.close()
     assert tried == ["::1", "1.1.1.1", "::2", "::3"]
 
@@ -56,7 +58,7 @@ async def test_an_address_that_does_not_answer_is_overtaken(monkeypatch: pytest.
     names(monkeypatch, (V6, "::1"), (V4, "1.1.1.1"))
     tried = places(monkeypatch, {"1.1.1.1": None})
     with anyio.fail_after(5):
-        channel = await dial(Origin("http", "name.example", 1), None)
+        channel = await dial(Origin("http", "name.example", 1), None, UNHEARD)
     channel.close()
     assert tried == ["::1", "1.1.1.1"]
 
@@ -65,7 +67,7 @@ async def test_the_last_failure_is_the_one_raised(monkeypatch: pytest.MonkeyPatc
     names(monkeypatch, (V4, "1.1.1.1"), (V4, "2.2.2.2"))
     places(monkeypatch, {"1.1.1.1": ConnectionRefusedError(), "2.2.2.2": PermissionError()})
     with anyio.fail_after(5), pytest.raises(PermissionError):
-        await dial(Origin("http", "name.example", 1), None)
+        await dial(Origin("http", "name.example", 1), None, UNHEARD)
 
 
 async def test_two_that_connect_at_once_leave_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +75,10 @@ async def test_two_that_connect_at_once_leave_one(monkeypatch: pytest.MonkeyPatc
     names(monkeypatch, (V4, "1.1.1.1"), (V4, "2.2.2.2"), (V4, "3.3.3.3"))
     both = anyio.Event()
     made: list[socket.socket] = []
-    waiting: list[str] = []
+    waiting: list[Address] = []
 
     async def connect_one(address: Address) -> socket.socket:
-        waiting.append(address.host)
+        waiting.append(address)
         if len(waiting) == 3:
             both.set()
         await both.wait()
@@ -85,7 +87,7 @@ async def test_two_that_connect_at_once_leave_one(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(module, "_connect_one", connect_one)
     with anyio.fail_after(5):
-        channel = await dial(Origin("http", "name.example", 1), None)
+        channel = await dial(Origin("http", "name.example", 1), None, UNHEARD)
     assert len(made) > 1
     assert [connected.fileno() >= 0 for connected in made].count(True) == 1
     channel.close()
@@ -94,13 +96,13 @@ async def test_two_that_connect_at_once_leave_one(monkeypatch: pytest.MonkeyPatc
 async def test_a_name_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     names(monkeypatch)
     with anyio.fail_after(5), pytest.raises(socket.gaierror):
-        await dial(Origin("http", "name.example", 1), None)
+        await dial(Origin("http", "name.example", 1), None, UNHEARD)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_literals_and_names_for_real(plain: Web, host: str) -> None:
     async with plain.serve(silent) as site:
-        channel = await dial(Origin("http", host, site.port), None)
+        channel = await dial(Origin("http", host, site.port), None, UNHEARD)
         assert channel.quiet()
         channel.close()
 
@@ -111,7 +113,7 @@ async def test_an_ipv6_literal() -> None:
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")
     with anyio.fail_after(5):
-        channel = await dial(Origin("http", "::1", listener.getsockname()[1]), None)
+        channel = await dial(Origin("http", "::1", listener.getsockname()[1]), None, UNHEARD)
     channel.close()
     listener.close()
 
@@ -124,11 +126,11 @@ async def test_the_root_dot_of_a_name_is_not_part_of_its_certificate(tls: Web, m
         await talk.closed()
 
     async with tls.serve(hello) as site:
-        channel = await dial(Origin("https", "localhost.", site.port), site.context)
+        channel = await dial(Origin("https", "localhost.", site.port), site.context, UNHEARD)
         await channel.readable()
         channel.close()
 
 
 def test_a_repr_shows_no_host() -> None:
     assert repr(Origin("http", "private.example", 80)) == "Origin(<withheld>)"
-    assert repr(Address(socket.AF_INET, "10.0.0.1", 80)) == "Address(<withheld>)"
+    assert repr(Address(socket.AF_INET, ("10.0.0.1", 80))) == "Address(<withheld>)"

@@ -12,8 +12,9 @@ import pytest
 
 from svir_core.errors import ConfigError, ResponseTimeoutError, TransportError
 from svir_core.http_message import HttpRequest
-from svir_transport.h11 import H11Transport
+from svir_transport.h11 import H11Transport, lookup
 from svir_transport.h11.channel import TcpChannel
+from svir_transport.h11.lookup import Address
 from tests.svir_transport.h11.peer import OK, Body, Talk, Web, blocks, echo, failure, pool_of, read, silent
 
 pytestmark = pytest.mark.anyio
@@ -192,10 +193,10 @@ async def test_a_refused_connection_is_unsent(plain: Web) -> None:
 
 
 async def test_a_name_that_is_not_found_is_unsent(plain: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def not_found(*_: object, **__: object) -> list[object]:
+    def not_found(host: str, port: int) -> list[Address]:
         raise socket.gaierror(socket.EAI_NONAME, "name.invalid not known")
 
-    monkeypatch.setattr(anyio, "getaddrinfo", not_found)
+    monkeypatch.setattr(lookup, "ask", not_found)
     async with plain.serve(silent) as site:
         error = await failure(site.transport().open(site.get(host="name.invalid"), None))
         assert error.unsent
@@ -208,7 +209,10 @@ async def test_a_certificate_that_is_not_trusted_is_unsent(tls: Web) -> None:
         error = await failure(site.transport().open(site.get(), None))
         assert isinstance(error, TransportError)
         assert error.unsent
-        assert error.detail == "the server's certificate was not accepted: SSLCertVerificationError"
+        assert (
+            error.detail
+            == "the server's certificate was not accepted (its authority is not trusted): SSLCertVerificationError"
+        )
 
 
 async def test_plain_text_where_tls_is_spoken_is_unsent(plain: Web, tls: Web) -> None:
@@ -220,7 +224,7 @@ async def test_plain_text_where_tls_is_spoken_is_unsent(plain: Web, tls: Web) ->
         site.scheme = "https"
         error = await failure(site.transport().open(site.get(), None))
         assert error.unsent
-        assert error.detail.startswith("TLS failed: ")
+        assert error.detail.startswith("TLS failed (the server does not speak it on this port): ")
 
 
 async def test_a_handshake_that_is_never_answered_ends_with_the_connect_limit(plain: Web) -> None:
@@ -236,7 +240,7 @@ async def test_a_handshake_that_is_never_answered_ends_with_the_connect_limit(pl
         error = await failure(transport.open(site.get(), None))
         assert isinstance(error, ResponseTimeoutError)
         assert error.unsent
-        assert error.detail == "no connection within 0.05 s"
+        assert error.detail == "TLS was not agreed on within 0.05 s"
         await closed.wait()
 
 
