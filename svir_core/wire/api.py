@@ -3,7 +3,7 @@ and its decoder (00 section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from svir_core.think import Think, resolve
 if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
     from svir_core.errors import SvirError
-    from svir_core.event import Events
+    from svir_core.event import Event, Events
     from svir_core.http_message import Secret
     from svir_core.request import Request
     from svir_core.response import Completion, Partial
@@ -150,6 +150,45 @@ class Decoder(Protocol):
         ...
 
 
+class StreamEncoder(Protocol):
+    """Events in, the bytes of one streamed answer out; after ``Completed`` or an error it is done."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the stream has ended: nothing may follow."""
+        ...
+
+    def push(self, event: Event) -> bytes:
+        """The bytes of ``event``, or none; see the API's ``StreamEncoder`` for what it refuses."""
+        ...
+
+    def fail(self, error: SvirError | str) -> bytes:
+        """The bytes that end the stream with an error."""
+        ...
+
+    def finish(self) -> bytes:
+        """The events have ended: the bytes that say so, none when the stream has already ended."""
+        ...
+
+
+class ServerHalf(Protocol):
+    """What a server of this API writes (00 section 7)."""
+
+    def stream(
+        self, model: str, id: str, created: int, *, include_usage: bool = True, refusal: bool = False
+    ) -> StreamEncoder:
+        """A fresh encoder for one streamed answer.
+
+        ``created`` is in whole seconds of Unix time. ``include_usage`` and ``refusal`` matter to an API
+        whose client asks for usage, or whose refusal must be known before its text; others ignore them.
+        """
+        ...
+
+    def models(self, models: Iterable[Model]) -> bytes:
+        """The document that lists ``models``: what ``Api.models`` reads."""
+        ...
+
+
 class Api(Protocol):
     """One wire API."""
 
@@ -191,4 +230,9 @@ class Api(Protocol):
 
     def models(self, document: bytes) -> tuple[Model, ...]:
         """The models of a listing, in server order; ``ProtocolError`` when it is no listing."""
+        ...
+
+    @property
+    def server(self) -> ServerHalf:
+        """The other side of the API: what a server of it writes."""
         ...

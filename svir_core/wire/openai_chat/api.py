@@ -16,6 +16,7 @@ from svir_core.wire.failure import sniff
 from svir_core.wire.json_value import is_array, is_object
 from svir_core.wire.openai_chat.decode import Decoder
 from svir_core.wire.openai_chat.encode import RENAMES, Encoder, optional_fields
+from svir_core.wire.openai_chat.server_half import ServerHalf
 from svir_core.wire.openai_chat.table import API_NAME
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ChatCompletions:
 
     name: str = attrs.field(default=API_NAME, init=False)
     models_path: str = attrs.field(default="/v1/models", init=False)
+    server: ServerHalf = attrs.field(factory=ServerHalf, init=False)
 
     def path(self, request: Request) -> str:
         """The same path for every request."""
