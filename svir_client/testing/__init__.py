@@ -1,9 +1,12 @@
 """The test kit: a scripted loopback server that says exactly what a test tells it to, and when.
 
 It runs under asyncio and trio, never sleeps, and tells what it saw: every request, and when each
-connection was closed. Beside it, assertions that hold for every API. Source: 30 section 7, 11 section D.
+connection was closed. Beside it: assertions that hold for every API, a call cancelled at each of its awaits, and
+the contract of a transport as a test. Source: 30 sections 1 and 7, 11 section D.
 """
 
+from svir_client.testing.cancel import cancelled_at_every_await
+from svir_client.testing.contract import CLAUSES, ContractError, Violation, check_transport
 from svir_client.testing.prefix import assert_prefix_stable
 from svir_client.testing.record import RecordedConnection, RecordedRequest
 from svir_client.testing.reply import End, Framing, Gate, Reply
@@ -12,6 +15,8 @@ from svir_client.testing.server import MockServer
 
 __all__ = (
     "Answer",
+    "CLAUSES",
+    "ContractError",
     "End",
     "Framing",
     "Gate",
@@ -19,5 +24,8 @@ __all__ = (
     "RecordedRequest",
     "Reply",
     "MockServer",
+    "Violation",
     "assert_prefix_stable",
+    "cancelled_at_every_await",
+    "check_transport",
 )
