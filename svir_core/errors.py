@@ -63,7 +63,8 @@ class SvirError(Exception):
 
     Attributes:
         kind: the :class:`ErrorKind`.
-        retryable: whether the same call may succeed when it is made again.
+        retryable: whether the same call may succeed when it is made again; the class says, unless the server said
+            otherwise (a quota that is used up).
         detail: what was wrong and where, in our words; safe to log.
         retry_after: seconds the server asked to wait, 0 to 30, or ``None``.
         status: the HTTP status of a non-success response, else ``None``.
@@ -74,7 +75,7 @@ class SvirError(Exception):
     """
 
     kind: ClassVar[ErrorKind]
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(
         self,
@@ -87,9 +88,12 @@ class SvirError(Exception):
         server_message: str | None = None,
         anomalies: tuple[Anomaly, ...] = (),
         offset: int | None = None,
+        retryable: bool | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
+        if retryable is not None:
+            self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
         self.unsent = unsent
@@ -112,6 +116,7 @@ class SvirError(Exception):
             "server_message": self._server_message,
             "anomalies": self.anomalies,
             "offset": self.offset,
+            "retryable": self.retryable,
         }
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from svir_core.event import Events
 from svir_core.http_message import ResponseHead
 from svir_core.limits import ERROR_BODY_BYTES, ERROR_BODY_SECONDS, FOREIGN_BODY_BYTES
 from svir_core.slow_json import loosely
-from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, retry_after, status_error
+from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, retry_after_of, status_error
 from svir_core.wire.failure import Failure, describe_body
 
 BOM: Final = codecs.BOM_UTF8
@@ -89,4 +89,4 @@ class Refusal:
         if self._reason is not None:
             text = bytes(self._body).strip().decode("utf-8", "replace")
             return UnsupportedError(self._reason, server_message=text or None)
-        return status_error(self._head.status, self.failure(), retry_after(self._head.get("retry-after"), self._now))
+        return status_error(self._head.status, self.failure(), retry_after_of(self._head, self._now))

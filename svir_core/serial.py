@@ -82,6 +82,7 @@ def _error(tag: str, cls: type[SvirError]) -> Row:
         Field("server_message", _MAYBE_STRING, None, attrgetter("_server_message")),
         Field("anomalies", _ANOMALIES, (), attrgetter("anomalies")),
         Field("offset", _MAYBE_INTEGER, None, attrgetter("offset")),
+        Field("retryable", BOOLEAN, cls.retryable, attrgetter("retryable")),
     )
     return Row(cls, tag, fields)
 

@@ -17,8 +17,10 @@ from svir_core.errors import (
     TransportError,
     UnsupportedError,
 )
+from svir_core.http_message import ResponseHead
 from svir_core.limits import RETRY_AFTER_SECONDS
-from svir_core.wire.failure import CONTENT_FILTER_CODE, Failure
+from svir_core.wire.failure import Failure
+from svir_core.wire.verdict import Verdict, verdict
 
 STATUSES: Final[Mapping[int, type[SvirError]]] = {
     401: AuthenticationError,
@@ -65,21 +67,30 @@ _STATUS_WORDS: Final[Mapping[int, str]] = {
 REDIRECT: Final = "redirects are not followed"
 
 
-def error_class(status: int, failure: Failure) -> type[SvirError]:
-    """The class of the error for ``status``; ``failure`` counts only where the body decides."""
-    if status in JUDGED_BY_BODY:
-        if failure.code == CONTENT_FILTER_CODE:
-            return ContentFilterError
-        if failure.overflow:
-            return ContextOverflowError
-    return STATUSES.get(status, UnsupportedError)
+BODY_VERDICTS: Final = (AuthenticationError, ContentFilterError, ContextOverflowError)
+"""What a body may say where it decides; Google answers 400 to a wrong key."""
+
+
+def status_verdict(status: int, failure: Failure) -> Verdict:
+    """What ``status`` means; ``failure`` counts where the body decides, and for how long a limit lasts."""
+    said = verdict(failure)
+    if said is not None and status in JUDGED_BY_BODY and said.error in BODY_VERDICTS:
+        return said
+    kind = STATUSES.get(status, UnsupportedError)
+    return said if said is not None and said.error is kind else Verdict(kind)
 
 
 def status_error(status: int, failure: Failure, retry_after: float | None) -> SvirError:
     """The error of a response with ``status``, whose body said ``failure``."""
-    kind = error_class(status, failure)
-    words = _STATUS_WORDS.get(status, REDIRECT if 300 <= status < 400 else _WORDS[kind])
-    return kind(f"status {status}: {words}", status=status, retry_after=retry_after, server_message=failure.message)
+    means = status_verdict(status, failure)
+    words = _STATUS_WORDS.get(status, REDIRECT if 300 <= status < 400 else _WORDS[means.error])
+    return means.error(
+        f"status {status}: {words}",
+        status=status,
+        retry_after=failure.retry_after if retry_after is None else retry_after,
+        server_message=failure.message,
+        retryable=means.retryable,
+    )
 
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
@@ -118,6 +129,14 @@ def _date(text: str, now: float) -> float | None:
             return None
         return moment.timestamp()
     return None
+
+
+def retry_after_of(head: ResponseHead, now: float) -> float | None:
+    """How long a response asks to wait; ``retry-after-ms`` (OpenAI, Anthropic) counts before ``retry-after``."""
+    milliseconds = (head.get("retry-after-ms") or "").strip(" \t")
+    if _SECONDS.fullmatch(milliseconds):
+        return min(float(milliseconds) / 1000, RETRY_AFTER_SECONDS)
+    return retry_after(head.get("retry-after"), now)
 
 
 def retry_after(value: str | None, now: float) -> float | None:

@@ -13,42 +13,50 @@ from typing import Any, Final
 
 import attrs
 
-from svir_core.errors import ContextOverflowError, ServerError, SvirError
+from svir_core.wire.failure_detail import read_detail
 from svir_core.wire.json_value import Json, is_array, is_object
 
-OVERFLOW_CODES: Final = frozenset({"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"})
-"""``error.code`` or ``error.type`` of an overflow (10 section 9). Seen on OpenAI and llama.cpp."""
+OVERFLOW_CODES: Final = frozenset(
+    {"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error", "request_too_large"}
+)
+"""``error.code`` or ``error.type`` of an overflow (10 section 9). Seen on OpenAI, llama.cpp and Anthropic."""
 
-OVERFLOW_WORDS: Final = re.compile(r"context (?:length|size|window|budget)|compacted context", re.IGNORECASE)
-"""An overflow in words: LM Studio, mlx-vlm, vLLM (10 section 9). New wordings are added here."""
+OVERFLOW_WORDS: Final = re.compile(
+    r"context (?:length|size|window|budget|limit)|compacted context"
+    r"|prompt is too long|input token count \([0-9]+\) exceeds",
+    re.IGNORECASE,
+)
+"""An overflow in words: LM Studio, mlx-vlm, vLLM (10 section 9), Anthropic (21 section 13), Google (22 section 11).
+New wordings are added here."""
 
 BODY: Final = "body"
 """Where the ``loc`` of a FastAPI server begins: vLLM, SGLang, Mistral, Azure's model inference."""
 
-CONTENT_FILTER_CODE: Final = "content_filter"
-"""``error.code`` of a prompt that a filter refused (10 section 11). Seen on Azure."""
+
+def tells_overflow(words: str) -> bool:
+    """Whether ``words`` speak of a context overflow."""
+    return OVERFLOW_WORDS.search(words) is not None
 
 
 @attrs.frozen
 class Failure:
     """What a server said went wrong. ``message`` is ``None`` when the shape has no words of its own:
     the payload as sent then stands for it. ``param`` names the request field at fault, where given;
-    ``others`` are further fields at fault, each with its own words."""
+    ``others`` are further fields at fault, each with its own words; ``reason`` is a word more special than
+    ``code``, and ``retry_after`` the seconds to wait, both from the ``details``."""
 
     message: str | None = None
     code: str | None = None
     type: str | None = None
     param: str | None = None
     others: tuple[Failure, ...] = ()
+    reason: str | None = None
+    retry_after: float | None = None
 
     @property
     def overflow(self) -> bool:
         """Whether this is a context overflow, by code, type or words."""
-        return (
-            self.code in OVERFLOW_CODES
-            or self.type in OVERFLOW_CODES
-            or (self.message is not None and OVERFLOW_WORDS.search(self.message) is not None)
-        )
+        return self.code in OVERFLOW_CODES or self.type in OVERFLOW_CODES or tells_overflow(self.message or "")
 
 
 def _string(value: Any) -> str | None:
@@ -87,7 +95,8 @@ def describe(document: Json) -> Failure:
     """What ``document``, known to be a failure, says: ``error.message``, ``error`` when a string, a
     top-level ``message``, ``detail`` (a string, or the first entry's ``msg``), ``base_resp.status_msg``.
 
-    The field at fault is ``error.param``; else the ``loc`` of a ``detail``, further ones in ``others``."""
+    The type is ``error.type``, or Google's ``error.status``. The field at fault is ``error.param``; else the
+    ``loc`` of a ``detail``, further ones in ``others``; else what the ``details`` name."""
     error = document.get("error")
     base = document.get("base_resp")
     source = error if is_object(error) and error else document
@@ -101,7 +110,16 @@ def describe(document: Json) -> Failure:
     others = tuple(_located(document))
     if param is None and others and others[0].message in (None, message):
         param, others = others[0].param, others[1:]
-    return Failure(message, _string(source.get("code")), _string(source.get("type")), param, others)
+    detail = read_detail(source.get("details"))
+    return Failure(
+        message,
+        _string(source.get("code")),
+        _string(source.get("type")) or _string(source.get("status")),
+        param or detail.param,
+        others,
+        detail.reason,
+        detail.retry_after,
+    )
 
 
 def sniff(document: Json) -> Failure | None:
@@ -142,10 +160,3 @@ def describe_body(body: Any) -> Failure:
     """What a whole JSON body, known to be a failure, says; nothing when it is no object."""
     document = _object(body)
     return Failure() if document is None else describe(document)
-
-
-def stream_error(failure: Failure, payload: str) -> type[SvirError]:
-    """The class of the error that ``failure`` raises inside a stream: ``ContextOverflowError`` or
-    ``ServerError``. A failure without words of its own is judged by ``payload``, as it was sent."""
-    overflow = failure.overflow or (failure.message is None and OVERFLOW_WORDS.search(payload) is not None)
-    return ContextOverflowError if overflow else ServerError

@@ -25,10 +25,11 @@ from svir_core.response import AnomalyCode, Completion, Partial, Timing, Usage
 from svir_core.slow_json import loosely
 from svir_core.sse import Frame, Framer, Kind, split_field
 from svir_core.wire.api import Clock, Mode
-from svir_core.wire.failure import Failure, describe, sniff, sniff_body, stream_error
+from svir_core.wire.failure import Failure, describe, sniff, sniff_body
 from svir_core.wire.json_value import is_object
 from svir_core.wire.policy import Policy
 from svir_core.wire.transcript import Transcript, displayed
+from svir_core.wire.verdict import Verdict, stream_verdict
 
 _EVENT: Final = Kind.EVENT
 NO_EVENTS: Final = Events(())
@@ -225,6 +226,10 @@ class StreamDecoder(ABC):
     def _named(self) -> tuple[Usage | None, str | None, str | None]:
         """The usage, the model and the id so far."""
 
+    def _verdict(self, failure: Failure, words: str) -> Verdict:
+        """What a failure inside the stream means; ``words`` are its payload as sent."""
+        return stream_verdict(failure, words)
+
     # --- frames ----------------------------------------------------------------------------------
 
     def _read(self, frames: list[Frame]) -> None:
@@ -317,7 +322,13 @@ class StreamDecoder(ABC):
         """Raise the error for a failure that the server reported."""
         words = payload.decode("utf-8", "replace")
         message = failure.message or words or None
-        raise stream_error(failure, words)("the server reported a failure in the stream", server_message=message)
+        means = self._verdict(failure, words)
+        raise means.error(
+            "the server reported a failure in the stream",
+            server_message=message,
+            retry_after=failure.retry_after,
+            retryable=means.retryable,
+        )
 
     def _forgive(self, code: AnomalyCode) -> None:
         """Strict: raise. Lenient: put the event at hand on record."""

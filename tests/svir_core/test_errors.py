@@ -117,3 +117,12 @@ def test_any_words_are_kept_up_to_the_bound(text: str, length: int) -> None:
     kept: Any = ProtocolError("x", server_message=text[:length]).server_message()
     assert len(kept.encode("utf-8", "replace")) <= SERVER_MESSAGE_BYTES
     assert kept == text[: len(kept)] or "?" in kept
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("retryable", [True, False, None])
+def test_what_the_server_said_of_another_try_is_carried(cls: type[SvirError], retryable: bool | None) -> None:
+    error = cls("no", retryable=retryable)
+    assert error.retryable is (cls.retryable if retryable is None else retryable)
+    assert pickle.loads(pickle.dumps(error)).retryable is error.retryable
+    assert (error == cls("no")) is (error.retryable is cls.retryable)

@@ -20,7 +20,16 @@ from svir_core.errors import (
     TransportError,
     UnsupportedError,
 )
-from svir_core.status import JUDGED_BY_BODY, RETRIED_LEAN, STATUSES, error_class, retry_after, status_error
+from svir_core.http_message import ResponseHead
+from svir_core.status import (
+    JUDGED_BY_BODY,
+    RETRIED_LEAN,
+    STATUSES,
+    retry_after,
+    retry_after_of,
+    status_error,
+    status_verdict,
+)
 from svir_core.wire.failure import Failure
 
 NOW = 1_796_036_756.0  # Mon, 30 Nov 2026 11:05:56 GMT
@@ -97,15 +106,15 @@ def test_the_body_decides_only_where_it_may(status: int) -> None:
     overflow = Failure("maximum CONTEXT LENGTH is 5")
     filtered = Failure("context length", code="content_filter")
     judged = status in (400, 413, 422)
-    assert (error_class(status, overflow) is ContextOverflowError) is judged
-    assert (error_class(status, filtered) is ContentFilterError) is judged
+    assert (status_verdict(status, overflow).error is ContextOverflowError) is judged
+    assert (status_verdict(status, filtered).error is ContentFilterError) is judged
 
 
 @pytest.mark.parametrize("code", ["context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"])
 def test_an_overflow_by_code_or_type(code: str) -> None:
-    assert error_class(400, Failure(code=code)) is ContextOverflowError
-    assert error_class(413, Failure(type=code)) is ContextOverflowError
-    assert error_class(500, Failure(code=code)) is TransportError
+    assert status_verdict(400, Failure(code=code)).error is ContextOverflowError
+    assert status_verdict(413, Failure(type=code)).error is ContextOverflowError
+    assert status_verdict(500, Failure(code=code)).error is TransportError
 
 
 def test_a_redirect_says_so() -> None:
@@ -211,3 +220,39 @@ def test_any_value_is_none_or_within_the_bound(value: str, now: float) -> None:
 @pytest.mark.parametrize("status", [404, 405])
 def test_a_wrong_path_says_where_to_look(status: int) -> None:
     assert "look at the base URL" in str(status_error(status, Failure(), None))
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "credit_balance_exhausted"])
+def test_a_quota_that_is_used_up_is_not_worth_another_try(code: str) -> None:
+    error = status_error(429, Failure("m", code=code), None)
+    assert type(error) is RateLimitedError
+    assert not error.retryable
+    assert status_error(429, Failure("m", code="slow_down"), None).retryable
+
+
+def test_a_wrong_key_may_be_told_by_the_body_of_a_400() -> None:
+    assert type(status_error(400, Failure(reason="API_KEY_INVALID"), None)) is AuthenticationError
+    assert type(status_error(500, Failure(reason="API_KEY_INVALID"), None)) is TransportError
+    assert type(status_error(400, Failure(type="UNAVAILABLE"), None)) is UnsupportedError
+
+
+def test_the_header_says_how_long_before_the_body_does() -> None:
+    failure = Failure(retry_after=20.0)
+    assert status_error(429, failure, None).retry_after == 20.0
+    assert status_error(429, failure, 0.0).retry_after == 0.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": " 12.5 ", "retry-after": "9"}, 0.0125),
+        ({"retry-after-ms": "99999999"}, 30.0),
+        ({"retry-after-ms": "-5", "retry-after": "9"}, 9.0),
+        ({"retry-after-ms": "soon"}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({}, None),
+    ],
+)
+def test_how_long_a_response_asks_to_wait(headers: dict[str, str], expected: float | None) -> None:
+    assert retry_after_of(ResponseHead(429, headers.items()), 0.0) == expected

@@ -25,7 +25,7 @@ from svir_core.response import AnomalyCode, Completion, Usage
 from svir_core.slow_json import read_exact, read_without_huge, without_lone_surrogates
 from svir_core.think import THINK_SOURCE, Think, ThinkSplitter, resolve
 from svir_core.wire.api import Clock, Mode
-from svir_core.wire.failure import sniff
+from svir_core.wire.failure import Failure, sniff
 from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.openai_chat import azure, extra, usage
 from svir_core.wire.openai_chat.calls import Calls, says_something
@@ -38,6 +38,7 @@ from svir_core.wire.openai_chat.speech import REASONING, SPOKEN, Said, Speech
 from svir_core.wire.openai_chat.surrogate import Mender
 from svir_core.wire.openai_chat.table import CHOICE_KEYS, CHUNK_KEYS, DONE, EVENT_TYPES, PLAIN, Move, step
 from svir_core.wire.stream import StreamDecoder
+from svir_core.wire.verdict import Verdict, overflow_or_server
 
 Reading = tuple[Said, list[ToolCallDelta]]
 """What a delta brings: texts, and pieces of calls."""
@@ -123,6 +124,9 @@ class Decoder(StreamDecoder):
 
     def _named(self) -> tuple[Usage | None, str | None, str | None]:
         return self._usage, self._model, self._id
+
+    def _verdict(self, failure: Failure, words: str) -> Verdict:
+        return overflow_or_server(failure, words)
 
     # --- payloads --------------------------------------------------------------------------------
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from svir_core.errors import ContextOverflowError, ServerError
-from svir_core.wire.failure import OVERFLOW_CODES, Failure, describe, describe_body, sniff, sniff_body, stream_error
+from svir_core.wire.failure import OVERFLOW_CODES, Failure, describe, describe_body, sniff, sniff_body
 
 FAILURES: list[tuple[dict[str, Any], Failure]] = [
     ({"error": {"message": "m", "code": "c", "type": "t", "param": "p"}}, Failure("m", "c", "t", "p")),
@@ -19,6 +18,15 @@ FAILURES: list[tuple[dict[str, Any], Failure]] = [
     ({"error": {"x": 1}, "base_resp": {"status_msg": "m"}}, Failure("m")),
     ({"error": ["m"], "detail": [{"msg": "d"}]}, Failure("d")),
     ({"object": "error", "message": "m", "code": "c"}, Failure("m", "c")),
+    ({"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}, Failure("m", type="RESOURCE_EXHAUSTED")),
+    (
+        {"type": "error", "error": {"type": "t", "message": "m", "details": {"error_code": "r"}}},
+        Failure("m", type="t", reason="r"),
+    ),
+    (
+        {"error": {"message": "m", "details": [{"@type": "x/google.rpc.RetryInfo", "retryDelay": "3s"}]}},
+        Failure("m", retry_after=3.0),
+    ),
     ({"detail": "m"}, Failure("m")),
     ({"detail": [{"msg": "m"}, {"msg": "n"}]}, Failure("m")),
     ({"detail": ["m"]}, Failure()),
@@ -93,6 +101,9 @@ def test_overflows_by_code_or_type(code: str) -> None:
         ("context window", True),
         ("context budget", True),
         ("no room for compacted context", True),
+        ("prompt is too long: 5 tokens > 4 maximum", True),
+        ("input length and `max_tokens` exceed context limit: 3 + 2 > 4", True),
+        ("The input token count (5) exceeds the maximum number of tokens allowed (4).", True),
         ("context", False),
         ("the length of the context", False),
         (None, False),
@@ -100,11 +111,3 @@ def test_overflows_by_code_or_type(code: str) -> None:
 )
 def test_overflows_by_words(message: str | None, overflow: bool) -> None:
     assert Failure(message).overflow is overflow
-    expected = ContextOverflowError if overflow else ServerError
-    assert stream_error(Failure(message), "") is expected
-
-
-def test_a_failure_without_words_is_judged_by_its_payload() -> None:
-    assert stream_error(Failure(), '{"reason": "context window"}') is ContextOverflowError
-    assert stream_error(Failure(), "{}") is ServerError
-    assert stream_error(Failure("other"), "context window") is ServerError
