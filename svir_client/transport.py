@@ -62,8 +62,11 @@ class Transport(Protocol):
         ``body`` is closed, by its ``aclose`` where it has one, before this returns or raises.
 
         Raises ``TransportError`` and ``ResponseTimeoutError`` (``unsent`` when the request never reached
-        the server), ``ProtocolError`` for a response that is not HTTP, and whatever ``body`` raises; no
-        other exception. A call that failed or was cancelled leaves no connection open.
+        the server), ``ProtocolError`` for a response that is not HTTP, that or ``ResponseLimitError`` for a
+        head of more than 256 KiB, ``AttachmentError`` for a body of another length, ``ConfigError`` when body
+        and headers contradict each other or the transport is closed, and whatever ``body`` raises, as it is;
+        no other exception. A call that failed or was cancelled leaves no connection open.
+        ``svir_client.testing.check_transport`` holds a transport to all of this.
         """
         ...
 

@@ -13,8 +13,9 @@ from svir_transport.h11.channel import Channel
 from svir_transport.h11.dial import Origin
 from svir_transport.h11.fault import translate
 
-HEAD_BYTES: Final = 64 * 1024
-"""A response head is read up to here, and so is one chunk's header: servers' own bounds are 8 to 32 KiB."""
+HEAD_BYTES: Final = 256 * 1024
+"""A response head is read up to here, and so is one chunk's header: Chromium's bound, so that what a browser
+reads is read here; servers' own are 8 to 32 KiB. h11 remembers where its search stopped: byte by byte it is linear."""
 
 INFORMATIONAL_RESPONSES: Final = 64
 """So many 1xx responses before the final one; real servers send one or two, and each restarts the idle clock."""
@@ -117,7 +118,7 @@ class Connection:
         """The next head, or ``None`` while it is not all here.
 
         Raises ``TransportError`` when the input ended before it, ``ResponseLimitError`` when it is larger
-        than 64 KiB, in whatever pieces it came, ``ProtocolError`` when it is none.
+        than 256 KiB, in whatever pieces it came, ``ProtocolError`` when it is none.
         """
         failure: SvirError | None = None
         event: Event = h11.NEED_DATA
