@@ -1,0 +1,60 @@
+"""The calls of one event loop, and the HTTP/2 connections they share.
+
+Leaving an HTTP/1.1 response early closes its connection, and the server stops. Over HTTP/2 the library
+forgets the stream and tells the server nothing, which goes on generating. So the connection is closed
+here, as soon as no other call to the same server is under way: the others may be on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final, NamedTuple
+
+import anyio
+
+CLOSE_SECONDS: Final = 1.0
+"""How long closing may take: it waits for nobody, but it passes through the event loop."""
+
+
+class Origin(NamedTuple):
+    """Which calls may share a connection: scheme, host and port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __repr__(self) -> str:
+        return "Origin(<withheld>)"
+
+
+class Calls:
+    """Counts the calls under way by origin, and knows the HTTP/2 connections that they were seen on."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Origin, int] = {}
+        self._shared: dict[Origin, list[Any]] = {}
+        self._abandoned: set[Origin] = set()
+
+    def begin(self, origin: Origin) -> None:
+        """A call begins."""
+        self._under_way[origin] = self._under_way.get(origin, 0) + 1
+
+    def shares(self, origin: Origin, network: Any) -> None:
+        """A call to ``origin`` goes over HTTP/2, on the connection ``network``."""
+        known = self._shared.setdefault(origin, [])
+        if all(network is not one for one in known):
+            known.append(network)
+
+    async def end(self, origin: Origin, *, abandoned: bool) -> None:
+        """A call ends; ``abandoned`` when the server may still be at work for it. Never waits for a peer."""
+        self._under_way[origin] -= 1
+        if abandoned and origin in self._shared:
+            self._abandoned.add(origin)
+        if self._under_way[origin]:
+            return
+        del self._under_way[origin]
+        if origin in self._abandoned:
+            self._abandoned.remove(origin)
+            for network in self._shared.pop(origin):
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True), contextlib.suppress(Exception):
+                    await network.aclose()

@@ -1,0 +1,140 @@
+"""httpx2 or httpx, whichever there is: found by name, imported when it is needed, and never typed against."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+from svir_core.errors import ConfigError
+
+NAMES: Final = ("httpx2", "httpx")
+"""The libraries, the preferred one first."""
+
+
+class Headers(Protocol):
+    """The headers of a response."""
+
+    @property
+    def raw(self) -> list[tuple[bytes, bytes]]:
+        """Names and values as they came."""
+        ...
+
+
+class RawBody(Protocol):
+    """An async generator of a body's bytes, with whatever coding is on them."""
+
+    async def __anext__(self) -> bytes:
+        """The next bytes."""
+        ...
+
+    async def aclose(self) -> None:
+        """End the generator."""
+        ...
+
+
+class Response(Protocol):
+    """As much of a response of either library as is used here."""
+
+    @property
+    def status_code(self) -> int:
+        """The status."""
+        ...
+
+    @property
+    def headers(self) -> Headers:
+        """The headers."""
+        ...
+
+    @property
+    def extensions(self) -> dict[str, Any]:
+        """``http_version`` and ``network_stream`` among others."""
+        ...
+
+    def aiter_raw(self) -> RawBody:
+        """The body, once."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the response."""
+        ...
+
+
+class Options(NamedTuple):
+    """How a client of our own is made."""
+
+    max_connections: int
+    max_idle: int
+    idle_expiry: float
+    ssl_context: ssl.SSLContext | None
+    http2: bool
+
+
+def installed() -> str:
+    """The name of the library to use; ``ConfigError`` when there is none."""
+    for name in NAMES:
+        if importlib.util.find_spec(name) is not None:
+            return name
+    raise ConfigError("HttpxTransport needs httpx2 or httpx: pip install 'svir-transport-httpx[httpx2]'")
+
+
+def library_of(client: object) -> str:
+    """The name of the library that ``client`` is of; ``ConfigError`` when it is of none, or not async."""
+    roots = [kind.__module__.partition(".")[0] for kind in type(client).__mro__]
+    name = next((root for root in roots if root in NAMES), None)
+    bases = {kind.__name__ for kind in type(client).__mro__}
+    if name is None or not bases & {"AsyncClient", "AsyncBaseTransport"}:
+        raise ConfigError(f"client must be an AsyncClient of httpx2 or httpx, not a {type(client).__name__}")
+    return name
+
+
+def make_client(library: str, options: Options) -> Any:
+    """A transport of ``library``, which is all that a client without options would add nothing to.
+
+    It is the layer below the library's client: no redirects, no cookies, no environment, no log of URLs.
+    """
+    module = importlib.import_module(library)
+    context = ssl.create_default_context() if options.ssl_context is None else options.ssl_context
+    limits = module.Limits(
+        max_connections=options.max_connections,
+        max_keepalive_connections=options.max_idle,
+        keepalive_expiry=options.idle_expiry,
+    )
+    return module.AsyncHTTPTransport(verify=context, http2=options.http2, limits=limits, trust_env=False)
+
+
+async def send(client: Any, request: Any) -> Response:
+    """Send ``request`` as it is and wait for the head: no redirects, no authentication of the client's own."""
+    if hasattr(client, "handle_async_request"):
+        response: Response = await client.handle_async_request(request)
+    else:
+        response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+    return response
+
+
+def make_request(
+    library: str,
+    method: str,
+    url: str,
+    target: str,
+    headers: list[tuple[bytes, bytes]],
+    blocks: Callable[[], AsyncIterator[bytes]],
+    extensions: dict[str, object],
+) -> Any:
+    """A request with exactly these headers, whose body is what ``blocks`` iterates."""
+    module = importlib.import_module(library)
+
+    def iterate(_: object) -> AsyncIterator[bytes]:
+        return blocks()
+
+    stream: Any = type("Body", (module.AsyncByteStream,), {"__aiter__": iterate})
+    request = module.Request(method, url, headers=headers, stream=stream(), extensions=extensions)
+    if request.url.raw_path != target.encode("ascii"):  # the library tidies paths; the server's is as given
+        request.extensions["target"] = target.encode("ascii")
+    return request
+
+
+Trace = Callable[[str, dict[str, Any]], Awaitable[None]]
+"""The library's ``trace`` extension: told of every step of a request by name."""
