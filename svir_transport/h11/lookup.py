@@ -21,7 +21,7 @@ class Address(NamedTuple):
     """One place to connect to: its family, and what the operating system calls it, an IPv6 scope included."""
 
     family: int
-    place: tuple[str | int, ...]
+    place: tuple[object, ...]
 
     def __repr__(self) -> str:
         return "Address(<withheld>)"
@@ -31,7 +31,7 @@ def ask(host: str, port: int, flags: int = 0) -> list[Address]:
     """What the operating system says; blocks, unless ``flags`` has ``AI_NUMERICHOST``."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     # A Python without IPv6 gives its addresses as bytes, with numbers for names.
-    return [Address(family, (str(place[0]), *place[1:])) for family, *_, place in found if isinstance(place[0], str)]
+    return [Address(family, place) for family, *_, place in found if isinstance(place[0], str)]
 
 
 class _Lookup:
