@@ -36,9 +36,10 @@ VARYING = 8
 CERTIFICATE = "the server's certificate was not accepted"
 
 
-def server_context(
-    authority: trustme.CA, *names: str, valid: tuple[datetime, datetime] | None = None
-) -> ssl.SSLContext:
+Span = tuple[datetime, datetime]
+
+
+def server_context(authority: trustme.CA, *names: str, valid: Span | None = None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     before, after = valid or (None, None)
     certificate: Any = authority.issue_cert(*names or ("localhost", "127.0.0.1"), not_before=before, not_after=after)
