@@ -1,17 +1,19 @@
 """The test kit: a scripted loopback server that says exactly what a test tells it to, and when.
 
-It runs under asyncio and trio, never sleeps, and tells what it saw: every request, and when each
-connection was closed. Beside it: assertions that hold for every API, a call cancelled at each of its awaits, and
-the contract of a transport as a test. Source: 30 sections 1 and 7, 11 section D.
+It runs under asyncio and trio, never sleeps unless a reply says so, and tells what it saw: every request, and
+when each connection was closed. Beside it: recorded exchanges, assertions that hold for every API, a call
+cancelled at each of its awaits, and the contract of a transport as a test. Source: 30 sections 1 and 7, 11 section D.
 """
 
 from svir_client.testing.cancel import cancelled_at_every_await
 from svir_client.testing.contract import CLAUSES, ContractError, Violation, check_transport
 from svir_client.testing.prefix import assert_prefix_stable
 from svir_client.testing.record import RecordedConnection, RecordedRequest
-from svir_client.testing.reply import End, Framing, Gate, Reply
+from svir_client.testing.recording import RecordedPiece, Recording, load_recording
+from svir_client.testing.reply import End, Framing, Reply
 from svir_client.testing.script import Answer
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate, Pause
 
 __all__ = (
     "Answer",
@@ -20,12 +22,16 @@ __all__ = (
     "End",
     "Framing",
     "Gate",
+    "Pause",
     "RecordedConnection",
+    "RecordedPiece",
     "RecordedRequest",
+    "Recording",
     "Reply",
     "MockServer",
     "Violation",
     "assert_prefix_stable",
     "cancelled_at_every_await",
     "check_transport",
+    "load_recording",
 )

@@ -8,13 +8,26 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-import anyio
 import attrs
+
+from svir_client.testing.answer import completion_events, stream_pieces, text_events
+from svir_client.testing.recording import Recording, finite_speed, replayed
+from svir_client.testing.wait import Pause, Wait
+from svir_core.check import count
+from svir_core.errors import ErrorKind, SvirError
+from svir_core.event import Event
+from svir_core.response import Completion, FinishReason, Usage
+from svir_core.wire import openai_chat
+from svir_core.wire.api import Api, Model
 
 if TYPE_CHECKING:
     from typing import Self
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+EVENT_STREAM = (("content-type", "text/event-stream"),)
+JSON = (("content-type", "application/json"),)
+FRAMING_HEADERS = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding"})
+"""Headers of a recording that the framing of its replay sets anew."""
 
 
 class Framing(StrEnum):
@@ -26,6 +39,10 @@ class Framing(StrEnum):
     """``content-length``; the connection is kept for a further request."""
     CHUNKED = "chunked"
     """One HTTP chunk per piece; the connection is kept for a further request."""
+
+
+FRAMED_BY = {"transfer-encoding": Framing.CHUNKED, "content-length": Framing.LENGTH}
+"""The header that tells how a recorded response was framed; without one, it ended with its connection."""
 
 
 class End(StrEnum):
@@ -41,27 +58,6 @@ class End(StrEnum):
     """The connection is reset (RST)."""
 
 
-class Gate:
-    """Holds a reply between two pieces until the test opens it. Made inside an event loop."""
-
-    def __init__(self) -> None:
-        self._reached = anyio.Event()
-        self._open = anyio.Event()
-
-    async def reached(self) -> None:
-        """Wait until everything before the gate was handed to the network."""
-        await self._reached.wait()
-
-    def open(self) -> None:
-        """Let the reply go on."""
-        self._open.set()
-
-    async def pass_through(self) -> None:
-        """The server's side: tell that the gate is reached, and wait until it is open."""
-        self._reached.set()
-        await self._open.wait()
-
-
 def _pairs(headers: Headers) -> tuple[tuple[str, str], ...]:
     if isinstance(headers, Mapping):
         return tuple(cast("Mapping[str, str]", headers).items())
@@ -75,11 +71,13 @@ class Reply:
     Attributes:
         status: of the response.
         headers: sent as given, before the framing's own header.
-        body: pieces, each handed to the network by itself; a :class:`Gate` between pieces holds
-            the rest back. ``None`` sends the head alone.
+        body: pieces, each handed to the network by itself; a :class:`Gate` or a :class:`Pause` between
+            pieces holds the rest back. ``None`` sends the head alone.
         framing: how the end of the body is known.
-        cut: send only so many bytes of the body, and never its end.
-        end: what happens after the last piece; with ``cut``, ``FINISH`` closes the connection.
+        cut: send only so many bytes of the body, and never its end: the connection is closed after
+            them (under TLS without a ``close_notify``), or what ``end`` says.
+        end: what happens after the last piece.
+        before_head: holds even the head back.
         stall_head: never answer at all; the connection stays open until the client closes it.
         before_body: answer as soon as the head of the request is there.
         informational: status codes of interim responses sent before the head.
@@ -88,29 +86,125 @@ class Reply:
 
     status: int = 200
     headers: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_pairs)
-    body: tuple[bytes | Gate, ...] | None = None
+    body: tuple[bytes | Wait, ...] | None = None
     framing: Framing = Framing.CLOSE
     cut: int | None = None
     end: End = End.FINISH
+    before_head: Wait | None = None
     stall_head: bool = False
     before_body: bool = False
     informational: tuple[int, ...] = ()
     raw: bytes | None = None
 
+    # --- what to answer: each takes the attributes above as further keywords -------------------------
+
     @classmethod
-    def stream(cls, *pieces: bytes | Gate, **settings: Any) -> Self:
+    def stream(cls, *pieces: bytes | Wait, **settings: Any) -> Self:
         """A 200 event stream of these pieces."""
-        return cls(200, (("content-type", "text/event-stream"),), pieces, **settings)
+        return cls(200, EVENT_STREAM, pieces, **settings)
 
     @classmethod
     def document(cls, document: object, status: int = 200, **settings: Any) -> Self:
         """A JSON document."""
-        return cls(status, (("content-type", "application/json"),), (json.dumps(document).encode(),), **settings)
+        return cls(status, JSON, (json.dumps(document).encode(),), **settings)
+
+    @classmethod
+    def text(
+        cls,
+        *pieces: str | Wait,
+        finish: FinishReason | str = FinishReason.STOP,
+        usage: Usage | None = None,
+        api: Api = openai_chat.API,
+        **settings: Any,
+    ) -> Self:
+        """A streamed answer of text, one event for each piece; chunked unless ``framing`` says otherwise."""
+        return cls.events(*text_events(pieces, finish, usage), api=api, **settings)
+
+    @classmethod
+    def completion(cls, completion: Completion, *, api: Api = openai_chat.API, **settings: Any) -> Self:
+        """A streamed answer that is read back as ``completion``, one event for each of its parts.
+
+        Raises what the API's ``StreamEncoder`` raises for a completion that it cannot say.
+        """
+        named = {name: value for name, value in (("model", completion.model), ("id", completion.id)) if value}
+        return cls.events(*completion_events(completion), api=api, **_over(settings, **named))
+
+    @classmethod
+    def events(
+        cls,
+        *events: Event | SvirError | Wait,
+        api: Api = openai_chat.API,
+        model: str = "mock",
+        id: str = "mock-1",
+        created: int = 0,
+        include_usage: bool = True,
+        **settings: Any,
+    ) -> Self:
+        """A streamed answer of these events in the words of ``api``, one piece for each.
+
+        An error ends the stream as the API's error event, with the error's ``detail``. Events that end
+        without ``Completed`` make a stream that ends too early. Chunked unless ``framing`` says otherwise.
+        Raises what the API's ``StreamEncoder`` raises.
+        """
+        pieces = stream_pieces(api, events, model, id, created, include_usage=include_usage)
+        return cls.stream(*pieces, **_over(settings, framing=Framing.CHUNKED))
+
+    @classmethod
+    def models(cls, *models: str | Model, api: Api = openai_chat.API, **settings: Any) -> Self:
+        """The listing of these models; kept-alive unless ``framing`` says otherwise."""
+        entries = [Model(model) if isinstance(model, str) else model for model in models]
+        return cls(200, JSON, (api.server.models(entries),), **_over(settings, framing=Framing.LENGTH))
+
+    @classmethod
+    def recorded(cls, recording: Recording, speed: float = 0, **settings: Any) -> Self:
+        """The response of a recording, in its pieces. What was cut off is cut off again, and what timed out stalls.
+
+        ``speed`` is that of time: 1 as it was recorded, 2 twice as fast, 0 without any waiting.
+        Raises ``ConfigError`` for a speed that is none.
+        """
+        speed = finite_speed(speed)
+        end = End.STALL if recording.error is ErrorKind.TIMEOUT else End.FINISH
+        if recording.status is None:
+            return cls.silence() if end is End.STALL else cls.drop()
+        before_head, body = replayed(recording, speed)
+        names = {name for name, _ in recording.headers}
+        framing = next((framing for name, framing in FRAMED_BY.items() if name in names), Framing.CLOSE)
+        headers = tuple((name, value) for name, value in recording.headers if name not in FRAMING_HEADERS)
+        cut = None if recording.complete else recording.length
+        settings = _over(settings, framing=framing, cut=cut, end=end, before_head=before_head)
+        return cls(recording.status, headers, body, **settings)
 
     @classmethod
     def silence(cls) -> Self:
         """No answer: the request is read, and nothing comes back."""
         return cls(stall_head=True)
+
+    @classmethod
+    def drop(cls, *, reset: bool = False) -> Self:
+        """No answer: the request is read, and the connection is closed, or reset."""
+        return cls(raw=b"", cut=0, end=End.RESET if reset else End.FINISH)
+
+    # --- how to cut it into pieces -------------------------------------------------------------------
+
+    def split(self, size: int) -> Self:
+        """The same reply in pieces of ``size`` bytes, the last one of each piece shorter.
+
+        Raises ``ConfigError`` for a size that is no positive integer.
+        """
+        count(size, 1, "size")
+        body = [part for piece in self.body or () for part in _parts(piece, size)]
+        return attrs.evolve(self, body=None if self.body is None else tuple(body))
+
+    def drip(self, size: int, seconds: float) -> Self:
+        """The same reply, ``size`` bytes at a time, with a pause of ``seconds`` after each.
+
+        Raises ``ConfigError`` for a size or a number of seconds that is not positive.
+        """
+        pause = Pause(seconds)
+        body = [part for piece in self.split(size).body or () for part in (piece, pause)]
+        return attrs.evolve(self, body=None if self.body is None else tuple(body))
+
+    # --- as bytes --------------------------------------------------------------------------------------
 
     def head(self) -> bytes:
         """The status line and headers, as sent."""
@@ -127,18 +221,20 @@ class Reply:
         interim = "".join(_status_line(status) + "\r\n\r\n" for status in self.informational)
         return (interim + "\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
-    def pieces(self) -> list[bytes | Gate]:
+    def pieces(self) -> list[bytes | Wait]:
         """The body as it goes over the wire: cut, and framed piece by piece."""
         chunked = self.framing is Framing.CHUNKED
         left = self.cut
-        pieces: list[bytes | Gate] = []
+        pieces: list[bytes | Wait] = []
         for piece in self.body or ():
             if isinstance(piece, bytes):
+                if not piece:
+                    continue
                 if left is not None:
                     piece = piece[:left]
                     left -= len(piece)
                 if not piece:
-                    continue
+                    break
                 if chunked:
                     piece = b"%x\r\n%b\r\n" % (len(piece), piece)
             pieces.append(piece)
@@ -151,6 +247,17 @@ class Reply:
         """Whether the connection stays usable for a further request."""
         framed = self.framing is not Framing.CLOSE and self.raw is None
         return framed and self.cut is None and self.end is End.FINISH and not self.before_body
+
+
+def _over(settings: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """The caller's settings, over ours."""
+    return {**defaults, **settings}
+
+
+def _parts(piece: bytes | Wait, size: int) -> list[bytes | Wait]:
+    if not isinstance(piece, bytes):
+        return [piece]
+    return [piece[start : start + size] for start in range(0, len(piece), size)]
 
 
 def _status_line(status: int) -> str:

@@ -7,18 +7,16 @@ from typing import Generic, TypeVar
 
 import anyio
 
-from svir_core.errors import ConfigError
+from svir_core import check
 
 T = TypeVar("T")
 
 
 class Seen(Generic[T]):
-    """The latest ``remember`` items, all of them for ``None``; the count is of all."""
+    """The latest ``remember`` items, all of them for ``None``; the count is of all. ``ConfigError`` for no number."""
 
     def __init__(self, remember: int | None) -> None:
-        if remember is not None and (isinstance(remember, bool) or not isinstance(remember, int) or remember < 0):
-            raise ConfigError("remember must be a number of requests, or None for all of them")
-        self._latest: deque[T] = deque(maxlen=remember)
+        self._latest: deque[T] = deque(maxlen=None if remember is None else check.count(remember, 0, "remember"))
         self._changed = anyio.Event()
         self.count = 0
 

@@ -12,10 +12,11 @@ import anyio.abc
 
 from svir_client.testing.link import Link, PlainLink, TlsLink
 from svir_client.testing.record import RecordedConnection, RecordedRequest
-from svir_client.testing.reply import End, Gate, Reply
+from svir_client.testing.reply import End, Reply
 from svir_client.testing.request_reader import RequestReader
 from svir_client.testing.script import Answer, Script
 from svir_client.testing.seen import Seen
+from svir_client.testing.wait import Wait
 
 if TYPE_CHECKING:
     from typing import Self
@@ -198,6 +199,8 @@ async def _answer(link: Link, reply: Reply) -> bool:
     """Send the reply; false when the connection is gone."""
     if reply.stall_head:
         return True
+    if reply.before_head is not None and not await _hold(link, reply.before_head):
+        return False
     await link.send(reply.head())
     for piece in reply.pieces():
         if isinstance(piece, bytes):
@@ -218,8 +221,8 @@ async def _drain(link: Link, record: RecordedConnection) -> None:
         record.trailing += len(data)
 
 
-async def _hold(link: Link, gate: Gate) -> bool:
-    """Wait at the gate; false when the client closed the connection meanwhile."""
+async def _hold(link: Link, wait: Wait) -> bool:
+    """Wait as the reply says; false when the client closed the connection meanwhile."""
     gone = False
 
     async def watch(scope: anyio.CancelScope) -> None:
@@ -230,6 +233,6 @@ async def _hold(link: Link, gate: Gate) -> bool:
 
     async with anyio.create_task_group() as group:
         group.start_soon(watch, group.cancel_scope)
-        await gate.pass_through()
+        await wait.pass_through()
         group.cancel_scope.cancel()
     return not gone

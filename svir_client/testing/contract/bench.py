@@ -9,8 +9,9 @@ from typing import Any, Final
 import anyio
 import attrs
 
-from svir_client.testing.reply import Framing, Gate, Reply
+from svir_client.testing.reply import Framing, Reply
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 from svir_client.transport import Transport, TransportResponse
 from svir_core.errors import SvirError
 from svir_core.http_message import HttpRequest

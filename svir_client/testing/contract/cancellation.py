@@ -10,8 +10,9 @@ import anyio
 
 from svir_client.testing.cancel import cancelled_at_every_await
 from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, within
-from svir_client.testing.reply import Framing, Gate, Reply
+from svir_client.testing.reply import Framing, Reply
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 
 OK: Final = answer(b"ok")
 LAST: Final = answer(b"a" * 1000, b"b" * 1000, framing=Framing.CLOSE)

@@ -10,8 +10,9 @@ import anyio
 
 from svir_client.testing.contract.bench import AMPLE, SHORT, SOON, Bench, Blocks, answer, expect, raw, within
 from svir_client.testing.contract.peer import MutePeer
-from svir_client.testing.reply import End, Gate, Reply
+from svir_client.testing.reply import End, Reply
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 from svir_core.errors import ResponseTimeoutError, SvirError, TransportError
 
 OK: Final = answer(b"ok")

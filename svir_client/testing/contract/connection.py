@@ -8,8 +8,9 @@ from typing import Any, Final
 import anyio
 
 from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, raw, read, read_until, within
-from svir_client.testing.reply import End, Framing, Gate
+from svir_client.testing.reply import End, Framing
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 from svir_core.errors import ConfigError, SvirError
 
 OK: Final = answer(b"ok")

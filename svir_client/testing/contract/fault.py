@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from svir_client.testing.contract.bench import SOON, Bench, answer, expect, raw, read_until, within
-from svir_client.testing.reply import End, Framing, Gate, Reply
+from svir_client.testing.reply import End, Framing, Reply
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 from svir_core.errors import ProtocolError, ResponseLimitError, SvirError, TransportError
 
 HEAD: Final = b"HTTP/1.1 200 OK\r\n"

@@ -19,8 +19,9 @@ from svir_client.testing.contract.bench import (
     within,
 )
 from svir_client.testing.contract.peer import MutePeer
-from svir_client.testing.reply import End, Gate, Reply
+from svir_client.testing.reply import End, Reply
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 from svir_core.errors import AttachmentError, ConfigError, ResponseTimeoutError, SvirError
 
 TARGET: Final = "/v1//a%2Fb/%7Ec/chat?api-version=1&q=a%20b+c&empty="

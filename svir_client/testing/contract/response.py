@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from svir_client.testing.contract.bench import SOON, Bench, answer, expect, raw, read, within
-from svir_client.testing.reply import Framing, Gate, Reply
+from svir_client.testing.reply import Framing, Reply
 from svir_client.testing.server import MockServer
+from svir_client.testing.wait import Gate
 
 PAYLOAD: Final = bytes(range(256)) * 5
 HEAD: Final = b"HTTP/1.1 200 OK\r\n"
