@@ -34,8 +34,9 @@ from svir_client import AsyncClient, Transport
 from svir_client.testing import End, MockServer, Reply
 from svir_core.errors import ConfigError
 from svir_transport.h11 import H11Transport
+from svir_transport.httpx import HttpxTransport
 
-TRANSPORTS: Mapping[str, Callable[[], Transport]] = {"h11": H11Transport}
+TRANSPORTS: Mapping[str, Callable[[], Transport]] = {"h11": H11Transport, "httpx2": HttpxTransport}
 """Every transport runs every case."""
 
 BACKENDS = ("asyncio", "trio")

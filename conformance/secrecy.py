@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SECRET_CHARACTERS = 5
 """Shorter keys and header values ("1", "yes") stand in any text by chance."""
 
+HEADS_LOGGED = "receive_response_headers.complete"
+"""What httpcore's loggers say of every response head at DEBUG: the server's words, which svir cannot keep from them."""
+
 MESSAGE_CHARACTERS = 8
 """Shorter messages ("error", "failed") are words that our own details use as well."""
 
@@ -48,7 +51,9 @@ class Watch(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep what was logged until the case is over and every secret known."""
-        self._log.append(record.getMessage())
+        message = record.getMessage()
+        if not (record.name.startswith("httpcore") and message.startswith(HEADS_LOGGED)):
+            self._log.append(message)
 
     def configuration(self, client: object) -> None:
         """Look at the client and everything it holds."""
