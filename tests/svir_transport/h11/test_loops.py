@@ -14,7 +14,7 @@ import pytest
 
 from svir_core.errors import ConfigError
 from svir_core.http_message import HttpRequest
-from svir_transport.h11 import H11Transport
+from svir_transport.h11 import H11Response, H11Transport
 from svir_transport.h11 import transport as module
 from svir_transport.h11.pool import Pool
 from tests.svir_transport.h11.peer import OK, Web, echo, pool_of, read
@@ -37,12 +37,12 @@ class Listener:
         peer.setblocking(False)
         self.peers.append(peer)
 
-    async def answer(self, peer: socket.socket) -> None:
+    async def answer(self, peer: socket.socket, answer: bytes = OK) -> None:
         received = b""
         while b"\r\n\r\n" not in received:
             await anyio.wait_readable(peer)
             received += peer.recv(65536)
-        peer.sendall(OK)
+        peer.sendall(answer)
 
     def close(self) -> None:
         for opened in (*self.peers, self.listening):
@@ -98,6 +98,53 @@ def test_a_transport_that_is_dropped_closes_what_it_kept() -> None:
         transport = H11Transport()
         runner.run(one_call(transport, listener, new=True))
         del transport
+        assert ended(listener.peers[0])
+    listener.close()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_response_that_outlives_its_loop_closes_its_connection_where_it_is_dropped(backend: str) -> None:
+    listener = Listener()
+    transport = H11Transport()
+    responses: list[H11Response] = []
+
+    async def call() -> None:
+        async def serve() -> None:
+            await listener.accept()
+            await listener.answer(listener.peers[-1], OK[:-1])
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(serve)
+                responses.append(await transport.open(listener.request(), None))
+
+    anyio.run(call, backend=backend)
+    assert not ended(listener.peers[0])
+    with pytest.warns(ResourceWarning, match="dropped without aclose"):
+        responses.clear()
+    assert ended(listener.peers[0])
+    listener.close()
+
+
+def test_a_response_that_a_new_process_drops_is_closed_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = Listener()
+    transport = H11Transport()
+
+    async def call() -> H11Response:
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(listener.accept)
+                await anyio.wait_all_tasks_blocked()
+                opening = asyncio.ensure_future(transport.open(listener.request(), None))
+            await listener.answer(listener.peers[-1], OK[:-1])
+            return await opening
+
+    with asyncio.Runner() as runner:
+        responses = [runner.run(call())]
+        child = os.getpid() + 1
+        monkeypatch.setattr(os, "getpid", lambda: child)
+        with pytest.warns(ResourceWarning, match="dropped without aclose"):
+            responses.clear()
         assert ended(listener.peers[0])
     listener.close()
 

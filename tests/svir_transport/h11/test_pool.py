@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import anyio
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from svir_core.errors import TransportError
 from svir_core.http_message import HttpRequest
@@ -71,12 +71,16 @@ async def used(connection: Connection) -> None:
     assert connection.reusable
 
 
+async def made(port: int) -> Connection:
+    return Connection(origin(port), Quiet())
+
+
 async def leased(pool: Pool, port: int = 80) -> tuple[Lease, Connection]:
     lease = await pool.lease()
     connection = await lease.take_idle(origin(port))
     if connection is None:
-        connection = Connection(origin(port), Quiet())
-        lease.hold(connection)
+        connection = await lease.connect(lambda: made(port), math.inf)
+        assert connection is not None
     await used(connection)
     return lease, connection
 
@@ -304,36 +308,57 @@ async def test_a_pool_that_another_thread_closes_while_a_connection_is_looked_fo
     assert pool.idle == 0
 
 
-@given(steps=st.lists(st.tuples(st.sampled_from(["lease", "keep", "drop", "stale", "later"]), st.integers(0, 5))))
-@settings(max_examples=50)
-async def test_bounds_hold_whatever_is_done(steps: list[tuple[str, int]]) -> None:
-    clock = Clock()
-    pool = Pool(3, 2, 5.0, clock)
-    held: list[tuple[Lease, Connection]] = []
-    made: set[Connection] = set()
-    for what, number in steps:
-        match what:
-            case "lease" if len(held) < 3:
-                held.append(await leased(pool, number % 3))
-                made.add(held[-1][1])
-            case "keep" if held:
-                held.pop(number % len(held))[0].keep()
-            case "drop" if held:
-                held.pop(number % len(held))[0].drop()
-            case "stale" if made:
-                channel = sorted(made, key=id)[number % len(made)].channel
-                assert isinstance(channel, Quiet)
-                channel.alive = False
-            case _:
-                clock.now += number
-        open_now = [connection for connection in made if not closed(connection)]
-        assert pool.leased == len(held)
-        assert pool.idle <= 2
-        assert pool.leased + pool.idle <= 3
-        assert len(open_now) == pool.leased + pool.idle
-        assert all(connection in open_now for _, connection in held)
-    for lease, _ in held:
-        lease.drop()
+async def test_room_is_made_before_a_connection_and_not_after_it() -> None:
+    pool = Pool(2, 2, 30.0)
+    leases = [await leased(pool, port) for port in (80, 81)]
+    for lease, _ in leases:
+        lease.keep()
+    lease = await pool.lease()
+    assert await lease.take_idle(origin(82)) is None
+
+    async def connect() -> Connection:
+        assert [closed(connection) for _, connection in leases] == [True, False]
+        return await made(82)
+
+    assert await lease.connect(connect, math.inf) is not None
+    assert (pool.leased, pool.idle) == (1, 1)
+    lease.drop()
     pool.close()
-    assert all(closed(connection) for connection in made)
-    assert (pool.leased, pool.idle) == (0, 0)
+
+
+async def test_dropping_a_lease_ends_its_connecting() -> None:
+    pool = Pool(1, 1, 30.0)
+    lease = await pool.lease()
+    ended: list[str] = []
+
+    async def connect() -> None:
+        with pytest.raises(TransportError, match="the transport was closed"):
+            await lease.connect(never, math.inf)
+        ended.append("connect")
+
+    async def never() -> Connection:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(connect)
+            await anyio.wait_all_tasks_blocked()
+            pool.close()
+            pool.drop_leases()
+    assert ended == ["connect"]
+    assert pool.leased == 0
+
+
+async def test_connecting_ends_at_its_deadline() -> None:
+    pool = Pool(1, 1, 30.0)
+    lease = await pool.lease()
+
+    async def never() -> Connection:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with anyio.fail_after(5):
+        assert await lease.connect(never, anyio.current_time()) is None
+    assert pool.leased == 1
+    lease.drop()

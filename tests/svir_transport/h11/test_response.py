@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import warnings
 from itertools import pairwise
 
 import anyio
+import anyio.to_thread
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +21,7 @@ from svir_transport.h11.pool import Pool
 from svir_transport.h11.response import H11Response
 from svir_transport.h11.roundtrip import RoundTrip
 from svir_transport.h11.upload import Upload
-from tests.svir_transport.h11.peer import Talk, Web, failure, pool_of, read
+from tests.svir_transport.h11.peer import Talk, Web, blocks, echo, failure, pool_of, read
 
 pytestmark = pytest.mark.anyio
 
@@ -405,16 +408,77 @@ async def test_a_response_with_both_framings_is_read_and_its_connection_closed(p
         assert pool_of(transport).idle == 0
 
 
-async def test_a_response_that_is_dropped_without_being_closed_is_told_of(plain: Web) -> None:
-    async def stall(talk: Talk) -> None:
-        await talk.request()
-        await talk.send(HEAD + b"\r\n")
-        await talk.closed()
+async def stall(talk: Talk) -> None:
+    await talk.request()
+    await talk.send(HEAD + b"\r\n")
+    await talk.closed()
 
-    async with plain.serve(stall) as site:
+
+async def drop(responses: list[H11Response]) -> None:
+    responses.clear()
+
+
+DROPPED = "dropped without aclose"
+
+
+@pytest.mark.parametrize("thread", [True, False])
+async def test_a_response_that_is_dropped_without_being_closed_gives_its_slot_back(web: Web, thread: bool) -> None:
+    closed = anyio.Event()
+
+    async def first(talk: Talk) -> None:
+        await stall(talk)
+        closed.set()
+
+    async with web.serve(first, echo) as site:
+        transport = site.transport(max_connections=1)
+        responses = [await transport.open(site.get(), None)]
+        answers: list[bytes] = []
+
+        async def wait() -> None:
+            answers.append(await read(await transport.open(site.post(2), blocks(b"hi"))))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.warns(ResourceWarning, match=DROPPED) as told:
+                await (anyio.to_thread.run_sync(responses.clear) if thread else drop(responses))
+            told.clear()  # a warning holds what it is about
+            await closed.wait()
+        assert answers == [b"hi"]
+        assert pool_of(transport).leased == 0
+
+
+async def test_a_response_in_a_cycle_is_closed_by_the_collector(plain: Web) -> None:
+    closed = anyio.Event()
+
+    async def script(talk: Talk) -> None:
+        await stall(talk)
+        closed.set()
+
+    async with plain.serve(script) as site:
+        transport = site.transport(max_connections=1)
+        cycle: list[object] = [await transport.open(site.get(), None)]
+        cycle.append(cycle)
+        del cycle
+        with pytest.warns(ResourceWarning, match=DROPPED):
+            gc.collect()
+        await closed.wait()
+        assert pool_of(transport).leased == 0
+
+
+async def test_of_a_response_that_is_done_nothing_is_told(plain: Web) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.request()
+        await talk.send(WIRE["length"])
+        await stall(talk)
+
+    async with plain.serve(script) as site:
         transport = site.transport()
-        response = await transport.open(site.get(), None)
-        assert not response.complete
-        with pytest.warns(ResourceWarning, match="without aclose"):
-            del response
-        await transport.aclose()
+        whole = await transport.open(site.get(), None)
+        assert await read(whole) == PAYLOAD
+        left = await transport.open(site.get(), None)
+        await left.aclose()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            del whole, left
+        assert told == []
