@@ -18,16 +18,17 @@ from svir_client.transport import Transport
 from svir_core.call import Call
 from svir_core.check import expect, seconds
 from svir_core.compat import Compatibility
-from svir_core.errors import ConfigError
-from svir_core.exchange import Exchange, Listing
-from svir_core.http_message import Endpoint, HeadersLike, caller_headers
+from svir_core.document_call import Counting, Listing
+from svir_core.errors import ConfigError, ProtocolError
+from svir_core.exchange import Exchange
+from svir_core.http_message import Endpoint, HeadersLike, Withheld, caller_headers
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import Completion
 from svir_core.think import Think
 from svir_core.wire import openai_chat
-from svir_core.wire.api import Api, CodecOptions, Mode, Model
+from svir_core.wire.api import Api, CodecOptions, Mode, Model, ModelPage
 
 if TYPE_CHECKING:
     from typing import Self, Unpack
@@ -85,6 +86,7 @@ class AsyncClient:
         connect_timeout: float,
         idle_timeout: float,
     ) -> None:
+        self._closed = False
         self._api = api
         self._endpoint = endpoint
         self._key = key
@@ -95,7 +97,6 @@ class AsyncClient:
         self._idle_timeout = seconds(idle_timeout, "idle_timeout")
         self._owns_transport = transport is None
         self._transport = _default_transport() if transport is None else _checked(transport)
-        self._closed = False
 
     @classmethod
     def openai(
@@ -149,11 +150,12 @@ class AsyncClient:
                 or a limit that is zero, negative or no number.
         """
         key = KeySource(api_key, api_key_env, api_key_file)
-        del api_key  # a traceback's locals show no key
+        address = _Address(base_url, endpoint, () if headers is None else headers)
+        del api_key, base_url, endpoint, headers  # a traceback's locals show none of them
         key.read(os.environ)
         return cls(
             openai_chat.API,
-            Endpoint.parse(base_url, headers=() if headers is None else headers, allow_http=allow_http, url=endpoint),
+            address.parse(allow_http),
             key=key,
             transport=transport,
             options=CodecOptions(
@@ -172,16 +174,18 @@ class AsyncClient:
 
         Raises ``ConfigError`` when ``SVIR_URL`` is unset or empty, and whatever :meth:`openai` raises.
         """
-        base_url = os.environ.get(URL_VARIABLE)
-        if not base_url:
+        if not os.environ.get(URL_VARIABLE):
             raise ConfigError(f"the environment variable {URL_VARIABLE} is not set")
-        return cls.openai(base_url, api_key_env=KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None, **options)
+        key_variable = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+        return cls.openai(os.environ[URL_VARIABLE], api_key_env=key_variable, **options)
 
     async def complete(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
     ) -> Completion:
         """The whole answer. Nothing stays open, however it ends; raises what :meth:`stream` raises."""
-        async with self.stream(request, headers=headers, idle_timeout=idle_timeout) as stream:
+        given = Withheld(headers)
+        del headers
+        async with Stream(self._exchange(request, given, idle_timeout)) as stream:
             async for _ in stream:
                 pass
         return stream.completion
@@ -194,7 +198,9 @@ class AsyncClient:
         ``headers`` replace the client's of the same name for this call; ``idle_timeout`` replaces the
         client's. Entering and iterating raise; see :class:`Stream`.
         """
-        return Stream(self._exchange(request, headers, idle_timeout))
+        given = Withheld(headers)
+        del headers  # a traceback's locals show no value
+        return Stream(self._exchange(request, given, idle_timeout))
 
     def send(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
@@ -203,22 +209,53 @@ class AsyncClient:
 
         Refusals and the one lean retry are handled as for :meth:`stream`; nothing is decoded.
         """
-        return RawStream(self._exchange(request, headers, idle_timeout))
+        given = Withheld(headers)
+        del headers  # a traceback's locals show no value
+        return RawStream(self._exchange(request, given, idle_timeout))
 
     async def list_models(self) -> tuple[Model, ...]:
         """The models that the server lists below the base URL, in its order, none left out.
 
-        Raises what an error status means, ``ProtocolError`` for an answer that is no listing, and
-        ``ResponseLimitError`` for one of more than 16 MiB.
+        A listing in pages is read to its end. Raises what an error status means, ``ProtocolError`` for an answer
+        that is no listing or that goes round in a circle, and ``ResponseLimitError`` for a page of more than 16 MiB.
         """
+        models: list[Model] = []
+        asked: set[str | None] = set()
+        after: str | None = None
+        while after not in asked:
+            asked.add(after)
+            page = await self._page(after)
+            models += page.models
+            after = page.after
+            if after is None:
+                return tuple(models)
+        raise ProtocolError("the model listing goes round in a circle")
 
-        async def begin() -> Listing:
-            return Listing(self._api, await self._endpoint_of_call())
+    async def count_tokens(
+        self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
+    ) -> int:
+        """How many tokens the server counts in ``request``, without answering it.
 
-        driver = self._driver(begin)
-        await driver.open()
-        await driver.read_all()
-        return driver.call.models or ()
+        Raises ``UnsupportedError`` when the API has no such endpoint (Chat Completions), what the encoder raises,
+        what an error status means, and ``ProtocolError`` for an answer that counts nothing.
+        """
+        given = Withheld(headers)
+        del headers  # a traceback's locals show no value
+        self._check_request(request)
+        checked = () if given.value is None else caller_headers(given.value)
+
+        async def begin() -> Counting:
+            return Counting(
+                self._api,
+                request,
+                await self._endpoint_of_call(),
+                self._compat.known(),
+                options=self._options,
+                measured=await files.measure_in_thread(request),
+                headers=checked,
+            )
+
+        return (await self._driver(begin, idle_timeout).answered()).result()
 
     async def aclose(self) -> None:
         """Refuse further calls, and close the transport when this client made it. Idempotent."""
@@ -237,6 +274,17 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._api.name} {'closed' if self._closed else 'open'}>"
 
+    async def _page(self, after: str | None) -> ModelPage:
+        async def begin() -> Listing:
+            return Listing(self._api, await self._endpoint_of_call(), after=after)
+
+        return (await self._driver(begin).answered()).result()
+
+    def _check_request(self, request: Request) -> None:
+        self._check_open()
+        if not isinstance(request, Request):
+            raise ConfigError(f"a call takes a Request, not a {type(request).__name__}")
+
     def _check_open(self) -> None:
         if self._closed:
             raise ConfigError("the client is closed")
@@ -245,11 +293,11 @@ class AsyncClient:
         self._check_open()
         return attrs.evolve(self._endpoint, key=await self._key.current())
 
-    def _exchange(self, request: Request, headers: HeadersLike | None, idle_timeout: float | None) -> Driver[Exchange]:
-        self._check_open()
-        if not isinstance(request, Request):
-            raise ConfigError(f"a call takes a Request, not a {type(request).__name__}")
-        checked = () if headers is None else caller_headers(headers)
+    def _exchange(
+        self, request: Request, headers: Withheld[HeadersLike | None], idle_timeout: float | None
+    ) -> Driver[Exchange]:
+        self._check_request(request)
+        checked = () if headers.value is None else caller_headers(headers.value)
 
         async def begin() -> Exchange:
             return Exchange(
@@ -273,6 +321,18 @@ class AsyncClient:
             connect_timeout=self._connect_timeout,
             idle_timeout=self._idle_timeout if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
         )
+
+
+@attrs.frozen(repr=False)
+class _Address:
+    """Where the server is, as the caller gave it; its ``repr`` shows nothing."""
+
+    base_url: str | None
+    endpoint: str | None
+    headers: HeadersLike
+
+    def parse(self, allow_http: bool) -> Endpoint:
+        return Endpoint.parse(self.base_url, headers=self.headers, allow_http=allow_http, url=self.endpoint)
 
 
 def _checked(transport: Transport) -> Transport:

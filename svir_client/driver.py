@@ -102,18 +102,30 @@ class Driver(Generic[C]):
             raise RuntimeError("an answer that has begun is not retried")
         return last
 
+    async def answered(self) -> C:
+        """The call, sent and read to its end; raises what :meth:`open` and :meth:`read_all` do."""
+        await self.open()
+        await self.read_all()
+        return self.call
+
     async def read_all(self) -> None:
         """Read the whole answer and close it; what is wrong with it is raised, a cut body too."""
+        try:
+            failure = await self._read_body()
+        finally:
+            await self.response.aclose()
+        if failure is not None:
+            raise failure
+
+    async def _read_body(self) -> SvirError | None:
+        """What is wrong with the answer. Without its traceback: those frames hold what the server said."""
         try:
             async for data in self.body:
                 tuple(self.call.push(data))
             tuple(self.finish())
-            return
         except SvirError as error:
-            failure = self.call.fail(error)
-        finally:
-            await self.response.aclose()
-        raise failure
+            return self.call.fail(error).with_traceback(None)
+        return None
 
     async def _send(self, call: C, request: HttpRequest) -> TransportResponse:
         body = None if request.body is None else files.stream(request.body)

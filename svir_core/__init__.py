@@ -7,6 +7,7 @@ The wire APIs are ``svir_core.wire.openai_chat`` and its like; the JSON form of 
 from svir_core.body import Body, Measured, Measurements
 from svir_core.compat import Compatibility
 from svir_core.diagnose import explain
+from svir_core.document_call import Counting, Listing
 from svir_core.errors import (
     AttachmentError,
     AuthenticationError,
@@ -25,7 +26,7 @@ from svir_core.errors import (
     UnsupportedError,
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
-from svir_core.exchange import READ_STREAM, Exchange, Listing, ReadError, ReadStream, Retry
+from svir_core.exchange import READ_STREAM, Exchange, ReadError, ReadStream, Retry
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.history import HistoryFault, HistoryFaultCode, check_history
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
@@ -57,7 +58,7 @@ from svir_core.tap import Tap
 from svir_core.think import Think
 from svir_core.tool_id import portable_tool_id, with_portable_tool_ids
 from svir_core.version import VERSION as __version__
-from svir_core.wire.api import CodecOptions, Compat, Mode, Model
+from svir_core.wire.api import CodecOptions, Compat, Mode, Model, ModelPage
 
 __all__ = (
     # what is asked
@@ -102,6 +103,7 @@ __all__ = (
     "Anomaly",
     "AnomalyCode",
     "Model",
+    "ModelPage",
     # how it is encoded and decoded
     "Mode",
     "Quirk",
@@ -117,6 +119,7 @@ __all__ = (
     # a whole call without I/O
     "Exchange",
     "Listing",
+    "Counting",
     "READ_STREAM",
     "ReadStream",
     "ReadError",

@@ -1,7 +1,7 @@
 """What every call shares, whatever it asks for: send, judge the head, read the body or the refusal.
 
 The states are in ``exchange_table``; what counts as a success, what its body means and whether a
-refusal is worth one more try is told by the subclasses (``exchange.Exchange``, ``exchange.Listing``).
+refusal is worth one more try is told by the subclasses (``exchange.Exchange``, ``document_call``).
 """
 
 from __future__ import annotations

@@ -23,54 +23,21 @@ from typing import TYPE_CHECKING, Final
 
 from svir_core import compat as compatibility
 from svir_core.call import READ_STREAM, Call, Reader, ReadError, ReadStream, Retry
-from svir_core.check import as_bytes, expect
+from svir_core.check import expect
 from svir_core.compat import Compatibility, Lesson
-from svir_core.errors import ResponseLimitError, SvirError
-from svir_core.event import Events
+from svir_core.errors import SvirError
 from svir_core.http_message import Endpoint, Headers, HeadersLike, HttpRequest, ResponseHead, caller_headers
-from svir_core.limits import DOCUMENT_BYTES
 from svir_core.refusal import EVENT_STREAM, JSON, Refusal, media_type
 from svir_core.request import Request
-from svir_core.wire.api import Api, Clock, CodecOptions, Compat, Decoder, Mode, Model
+from svir_core.wire.api import Api, Clock, CodecOptions, Compat, Decoder, Mode
 
 if TYPE_CHECKING:
     from svir_core.body import Measurements
     from svir_core.response import Completion, Partial
 
-__all__ = ("READ_STREAM", "Exchange", "Listing", "ReadError", "ReadStream", "Retry")
+__all__ = ("READ_STREAM", "Exchange", "ReadError", "ReadStream", "Retry")
 
 DEFAULT_OPTIONS: Final = CodecOptions()
-
-
-def _key_headers(api: Api, endpoint: Endpoint) -> Headers:
-    return () if endpoint.key is None else api.key_headers(endpoint.key)
-
-
-class _Models:
-    """The body of a model listing."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._document = bytearray()
-        self.models: tuple[Model, ...] | None = None
-
-    @property
-    def done(self) -> bool:
-        return False
-
-    def push(self, data: bytes | bytearray | memoryview) -> Events:
-        data = as_bytes(data)
-        if len(self._document) + len(data) > DOCUMENT_BYTES:
-            return Events((), ResponseLimitError(f"the listing is longer than {DOCUMENT_BYTES} bytes"))
-        self._document += data
-        return Events()
-
-    def finish(self) -> Events:
-        try:
-            self.models = self._api.models(bytes(self._document))
-        except SvirError as error:
-            return Events((), error)
-        return Events()
 
 
 class Exchange(Call):
@@ -140,7 +107,8 @@ class Exchange(Call):
             "POST",
             self._endpoint.for_requests(self._api.path(self._request_asked)),
             EVENT_STREAM,
-            key_headers=_key_headers(self._api, self._endpoint),
+            api_headers=self._api.headers,
+            key_headers=() if self._endpoint.key is None else self._api.key_headers(self._endpoint.key),
             headers=self._checked,
             body=self._api.encode(self._request_asked, self._options, known, self._measured),
         )
@@ -177,38 +145,3 @@ class Exchange(Call):
             return None  # a longer name may pass the admission's bound: then the refusal stands
         self._lesson = lesson
         return request
-
-
-class Listing(Call):
-    """One listing of a server's models. Driven like an :class:`Exchange`, without events and never retried.
-
-    ``models`` has the answer once ``finish`` returned without an error. ``start`` raises ``ConfigError``
-    when the endpoint has no base URL, or for a wrong header.
-    """
-
-    def __init__(
-        self, api: Api, endpoint: Endpoint, *, headers: HeadersLike = (), now: Callable[[], float] = time.time
-    ) -> None:
-        super().__init__(now)
-        self._api = api
-        self._endpoint = expect(endpoint, Endpoint, "endpoint")
-        self._headers = headers
-        self._read: _Models | None = None
-
-    @property
-    def models(self) -> tuple[Model, ...] | None:
-        """The models in the server's order, none left out; ``None`` before the end."""
-        return None if self._read is None else self._read.models
-
-    def _request(self) -> HttpRequest:
-        return self._endpoint.request(
-            "GET",
-            self._endpoint.at_base(self._api.models_path),
-            JSON,
-            key_headers=_key_headers(self._api, self._endpoint),
-            headers=caller_headers(self._headers),
-        )
-
-    def _reader(self) -> Reader:
-        self._read = _Models(self._api)
-        return self._read

@@ -50,10 +50,6 @@ WORDS: Final[Mapping[HistoryFaultCode, str]] = {
 }
 """Each fault in our words."""
 
-MATCHED_BY_ID: Final = frozenset({"openai_responses"})
-"""The APIs that match results to calls by id, wherever they stand (20 section "pairing"). All others, Chat
-Completions, Anthropic Messages and Gemini among them, want the results directly after the calls."""
-
 
 def _code(value: HistoryFaultCode | str) -> HistoryFaultCode:
     return choice(HistoryFaultCode, value, "HistoryFault.code")
@@ -173,7 +169,7 @@ def check_history(messages: Iterable[Message], api: Api) -> tuple[HistoryFault, 
     """
     history = tuple(messages)
     ids = frozenset(part.id for message in history for part in message.parts if isinstance(part, ToolCall) and part.id)
-    reading = _Reading(by_id=api.name in MATCHED_BY_ID, ids=ids)
+    reading = _Reading(by_id=api.matches_by_id, ids=ids)
     for number, message in enumerate(history):
         reading.message(number, message)
     reading.end()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar, cast
 
 import attrs
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from svir_core.body import Body
+
+T = TypeVar("T")
 
 Headers = tuple[tuple[str, str], ...]
 HeadersLike = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -49,6 +51,18 @@ class Private:
         raise ConfigError(f"{type(self).__name__} may hold a credential and is not pickled: make it again where needed")
 
 
+class Withheld(Private, Generic[T]):
+    """A caller's value on its way through our frames, so that a traceback's locals do not show it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "<withheld>"
+
+
 class Secret(Private):
     """A key. Only :meth:`reveal` shows it; ``str``, ``repr`` and ``format`` withhold it.
 
@@ -60,11 +74,16 @@ class Secret(Private):
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
+        problem = None
         if not isinstance(value, str):
-            raise ConfigError(f"a key must be str, not {type(value).__name__}")
-        if not _KEY.fullmatch(value):
-            raise ConfigError("a key must be visible ASCII, without spaces or line ends, and not empty")
-        self._value = value
+            problem = f"a key must be str, not {type(value).__name__}"
+        elif not _KEY.fullmatch(value):
+            problem = "a key must be visible ASCII, without spaces or line ends, and not empty"
+        else:
+            self._value = value
+        del value  # what is refused may still be most of a key: a traceback's locals do not show it
+        if problem is not None:
+            raise ConfigError(problem)
 
     def reveal(self) -> str:
         """The key itself."""
@@ -96,13 +115,32 @@ def _pairs(headers: object) -> Iterator[tuple[object, object]]:
         yield items[0], items[1]
 
 
+class _Withholding(tuple[tuple[str, str], ...]):
+    """Headers as any tuple has them, whose ``repr`` shows the names alone."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name}: <withheld>" for name, _ in self) + "}"
+
+
 def caller_headers(headers: HeadersLike) -> Headers:
     """A caller's headers, checked: lower-case names in the order given, values without outer blanks.
 
     Raises ``ConfigError``, which may show the name but never the value, for: a name that is no
     token, that svir owns (:data:`OWNED_HEADERS`), or that is given twice (in whatever letter case);
     a value that is no ``str``, or has a line end, another control character, or anything not ASCII.
+    The ``repr`` of what it returns shows no value, and neither do the locals of what it raises.
     """
+    try:
+        return _Withholding(_checked(headers).items())
+    except ConfigError as error:
+        problem = error.detail
+    del headers
+    raise ConfigError(problem)
+
+
+def _checked(headers: HeadersLike) -> dict[str, str]:
     checked: dict[str, str] = {}
     for name, value in _pairs(headers):
         if not isinstance(name, str) or not _TOKEN.fullmatch(name):
@@ -117,11 +155,7 @@ def caller_headers(headers: HeadersLike) -> Headers:
                 f"the value of header {lower!r} must be str: ASCII, without line ends or control characters"
             )
         checked[lower] = value.strip(" \t")
-    return tuple(checked.items())
-
-
-def _withheld(headers: Headers) -> str:
-    return "{" + ", ".join(f"{name}: <withheld>" for name, _ in headers) + "}"
+    return checked
 
 
 @attrs.frozen
@@ -141,7 +175,7 @@ class HttpRequest(Private):
     host: str = attrs.field(repr=False)
     port: int = attrs.field(repr=False)
     target: str = attrs.field(repr=False)
-    headers: Headers = attrs.field(repr=_withheld)
+    headers: Headers = attrs.field(converter=_Withholding)
     body: Body | None = attrs.field(default=None, repr=False)
 
     def get(self, name: str) -> str | None:
@@ -158,7 +192,7 @@ def _text(value: object) -> str:
 
 
 def _received(headers: Iterable[tuple[str | bytes, str | bytes]]) -> Headers:
-    return tuple((_text(name).lower(), _text(value).strip(" \t")) for name, value in _pairs(headers))
+    return _Withholding((_text(name).lower(), _text(value).strip(" \t")) for name, value in _pairs(headers))
 
 
 @attrs.frozen
@@ -169,7 +203,7 @@ class ResponseHead:
     """
 
     status: int
-    headers: Headers = attrs.field(default=(), converter=_received, repr=_withheld)
+    headers: Headers = attrs.field(default=(), converter=_received)
 
     def get(self, name: str) -> str | None:
         """The value of a header, its name in any case; repeated ones joined by ``, ``; ``None`` without one."""
@@ -203,20 +237,27 @@ class Endpoint(Private):
         headers: HeadersLike = (),
         allow_http: bool = False,
         url: str | None = None,
+        versions: tuple[str, ...] = ("/v1",),
     ) -> Self:
         """Read an endpoint; every fault is a ``ConfigError`` that shows neither URL nor value.
 
         ``url`` replaces the derived URL of requests as a whole, query included. The model listing
         always comes from ``base_url``: without one there is no listing (:meth:`at_base` raises).
+        ``versions`` are what may end a base URL and is taken off, since an API's paths bring it (``Api.versions``).
         """
         if base_url is None and url is None:
             raise ConfigError("an endpoint needs a base URL, or the whole URL")
-        return cls(
-            None if base_url is None else Url.parse(base_url, allow_http=allow_http).as_base(),
-            None if url is None else Url.parse(url, what="the endpoint URL", allow_http=allow_http, query=True),
-            api_key if api_key is None or isinstance(api_key, Secret) else Secret(api_key),
-            caller_headers(headers),
-        )
+        try:
+            return cls(
+                None if base_url is None else Url.parse(base_url, allow_http=allow_http).as_base(versions),
+                None if url is None else Url.parse(url, what="the endpoint URL", allow_http=allow_http, query=True),
+                api_key if api_key is None or isinstance(api_key, Secret) else Secret(api_key),
+                caller_headers(headers),
+            )
+        except ConfigError as error:
+            problem = error.detail
+        del base_url, api_key, headers, url  # a traceback's locals show none of them
+        raise ConfigError(problem)
 
     @property
     def url(self) -> Url:
@@ -262,11 +303,12 @@ class Endpoint(Private):
         url: Url,
         accept: str,
         *,
+        api_headers: Headers = (),
         key_headers: Headers = (),
         headers: Headers = (),
         body: Body | None = None,
     ) -> HttpRequest:
-        """The request for ``url``: svir's headers, the key's, the endpoint's, then ``headers`` of this call.
+        """The request for ``url``: svir's headers, the API's, the endpoint's, ``headers`` of this call, the key's.
 
         ``headers`` are checked ones (:func:`caller_headers`). A later header replaces an earlier one
         of its name, except that nothing replaces the key.
@@ -280,10 +322,11 @@ class Endpoint(Private):
         if body is not None:
             fields["content-type"] = "application/json"
             fields["content-length"] = str(body.length)
+        fields.update(api_headers)
         fields.update(self.headers)
         fields.update(headers)
         fields.update(key_headers)
         return HttpRequest(method, url.scheme, url.host, url.port, url.target, tuple(fields.items()), body)
 
     def __repr__(self) -> str:
-        return f"Endpoint(key={self.key!r}, headers={_withheld(self.headers)})"
+        return f"Endpoint(key={self.key!r}, headers={_Withholding(self.headers)!r})"

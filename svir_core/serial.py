@@ -239,6 +239,7 @@ TABLE: Final = (
     Row(quirk.Quirk, "quirk", (Field("value", Flags(quirk.Quirk), attrs.NOTHING, lambda quirks: quirks),)),
     record("compat", api.Compat, omit=Array(STRING, frozenset), rename=STRINGS),
     record("model", api.Model, id=STRING, name=_MAYBE_STRING),
+    record("model_page", api.ModelPage, models=Array(_tagged(api.Model)), after=_MAYBE_STRING),
     record("measured", Measured, size=INTEGER, escaped_length=_MAYBE_INTEGER),
     record("response_head", http_message.ResponseHead, status=INTEGER, headers=Array(Array(STRING, length=2))),
     record("read_stream", call.ReadStream),

@@ -138,19 +138,21 @@ class Url:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
-    def as_base(self) -> Url:
-        """The same URL without trailing slashes and a last ``/v1``, which every API's path brings itself.
+    def as_base(self, versions: tuple[str, ...] = ("/v1",)) -> Url:
+        """The same URL without trailing slashes and a last one of ``versions``, which an API's paths bring themselves.
 
         Raises ``ConfigError`` when it ends with the path of an API's requests: that is no base.
         """
         path = self.path.rstrip("/")
         if path.endswith(REQUEST_PATHS):
             raise ConfigError("the base URL ends with the path of an API's requests: give what stands before /v1")
-        return attrs.evolve(self, path=path.removesuffix("/v1").rstrip("/"))
+        version = next((version for version in versions if path.endswith(version)), "")
+        return attrs.evolve(self, path=path.removesuffix(version).rstrip("/"))
 
     def below(self, path: str) -> Url:
-        """The URL of ``path`` below this one."""
-        return attrs.evolve(self, path=self.path + path)
+        """The URL of ``path``, which may bring a query, below this one."""
+        path, mark, query = path.partition("?")
+        return attrs.evolve(self, path=self.path + path, query=mark + query)
 
     def __repr__(self) -> str:
         return "Url(<withheld>)"

@@ -84,7 +84,7 @@ def _headers(value: str, head: ResponseHead) -> None:
 def _listing(body: bytes) -> None:
     """A model listing is models with ids, or a typed error."""
     try:
-        models = API.models(body)
+        models = API.models(body).models
     except (ProtocolError, ServerError) as error:
         require(str(error).isascii(), "an error's words are not ours", str(error))
     else:

@@ -99,6 +99,14 @@ class Model:
     name: str | None = None
 
 
+@attrs.frozen
+class ModelPage:
+    """One document of a listing: its models in server order, and what asks for the next one, or ``None``."""
+
+    models: tuple[Model, ...]
+    after: str | None = None
+
+
 class Decoder(Protocol):
     """Bytes in, events out; after an error or ``Completed`` it is done and never speaks again."""
 
@@ -197,13 +205,39 @@ class Api(Protocol):
         """The name of the package: ``openai_chat``."""
         ...
 
-    def path(self, request: Request) -> str:
-        """The path below the base URL that takes ``request``: ``/v1/chat/completions``."""
+    @property
+    def base_url(self) -> str:
+        """Where the API is hosted by who made it: ``https://api.openai.com``."""
         ...
 
     @property
-    def models_path(self) -> str:
-        """The path below the base URL that lists models: ``/v1/models``."""
+    def versions(self) -> tuple[str, ...]:
+        """Path segments that end a base URL as some people write it, and that ``path`` brings itself: ``/v1``."""
+        ...
+
+    @property
+    def matches_by_id(self) -> bool:
+        """Whether results are matched to calls by id, wherever they stand; else they follow the calls directly."""
+        ...
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers that go with every request, beside the key: ``anthropic-version``."""
+        ...
+
+    def path(self, request: Request) -> str:
+        """The path, and query, below the base URL that takes ``request``: ``/v1/chat/completions``."""
+        ...
+
+    def models_path(self, after: str | None = None) -> str:
+        """The path, and query, below the base URL that lists models, from the start or after an earlier page."""
+        ...
+
+    def count_path(self, request: Request) -> str:
+        """The path below the base URL that counts the tokens of ``request``.
+
+        Raises ``UnsupportedError`` when the API has none, as the two methods that go with it do.
+        """
         ...
 
     def key_headers(self, key: Secret) -> tuple[tuple[str, str], ...]:
@@ -224,12 +258,22 @@ class Api(Protocol):
         """The body of ``request``; see the API's ``Encoder`` for what it raises."""
         ...
 
+    def encode_count(
+        self, request: Request, options: CodecOptions, compat: Compat, measured: Measurements | None = None
+    ) -> Body:
+        """The body that asks for the tokens of ``request``; raises as ``encode`` does."""
+        ...
+
     def decoder(self, options: CodecOptions, clock: Clock) -> Decoder:
         """A fresh decoder for one streamed answer."""
         ...
 
-    def models(self, document: bytes) -> tuple[Model, ...]:
-        """The models of a listing, in server order; ``ProtocolError`` when it is no listing."""
+    def models(self, document: bytes) -> ModelPage:
+        """One page of a listing; ``ProtocolError`` when it is no listing."""
+        ...
+
+    def count(self, document: bytes) -> int:
+        """The tokens that ``document`` counts; ``ProtocolError`` when it counts none."""
         ...
 
     @property

@@ -28,7 +28,7 @@ from svir_core.errors import (
     UnsupportedError,
 )
 from svir_core.event import Completed, Event, Events, TextDelta
-from svir_core.exchange import READ_STREAM, Exchange, Listing, ReadError, ReadStream, Retry
+from svir_core.exchange import READ_STREAM, Exchange, ReadError, ReadStream, Retry
 from svir_core.exchange_table import State
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import DOCUMENT_BYTES, ERROR_BODY_BYTES, Limits
@@ -37,7 +37,7 @@ from svir_core.refusal import media_type
 from svir_core.request import Effort, Request
 from svir_core.response import FinishReason
 from svir_core.wire import openai_chat
-from svir_core.wire.api import CodecOptions, Compat, Model
+from svir_core.wire.api import CodecOptions, Compat
 from svir_core.wire.openai_chat.api import ChatCompletions
 
 ENDPOINT = Endpoint.parse("http://127.0.0.1:1234/v1", api_key="sk-private", headers={"x-a": "private"})
@@ -167,7 +167,6 @@ def test_what_was_measured_is_for_the_encoder() -> None:
 
 def test_a_call_shows_its_state() -> None:
     assert repr(exchange()) == "Exchange(state='ready')"
-    assert repr(listing_begun()) == "Listing(state='answer')"
 
 
 def test_where_a_success_ends() -> None:
@@ -242,7 +241,7 @@ def test_a_success_of_another_type_is_unsupported(headers: dict[str, str], body:
     assert call.completion is None
 
 
-def finished(call: Exchange | Listing) -> Events:
+def finished(call: Exchange) -> Events:
     last = call.finish()
     assert isinstance(last, Events)
     return last
@@ -648,12 +647,6 @@ def test_an_argument_of_another_type_is_refused_at_once(name: str) -> None:
         Exchange(openai_chat.API, **arguments)
 
 
-def test_a_listing_wants_an_endpoint() -> None:
-    nowhere: Any = "http://127.0.0.1"
-    with pytest.raises(ConfigError, match="endpoint must be"):
-        Listing(openai_chat.API, nowhere)
-
-
 # --- out of turn ---------------------------------------------------------------------------------
 
 WORD: Any = "200"
@@ -673,7 +666,6 @@ MISUSES: dict[str, Callable[[], Any]] = {
     "a head without headers": lambda: started().head(200, WORD),
     "text in place of bytes": lambda: accepted().push(WORD),
     "text in place of a refusal's bytes": lambda: refusal_begun().push(WORD),
-    "text in place of a listing's bytes": lambda: listing_begun().push(WORD),
 }
 
 
@@ -686,13 +678,6 @@ def started() -> Exchange:
 def refusal_begun() -> Exchange:
     call = started()
     call.head(400, [])
-    return call
-
-
-def listing_begun() -> Listing:
-    call = Listing(openai_chat.API, ENDPOINT)
-    call.start()
-    call.head(200, [])
     return call
 
 
@@ -788,84 +773,3 @@ def test_any_response_is_an_answer_or_a_typed_error(status: int, kind: str, body
             assert (last.error is None) is (call.completion is not None)
         assert call.done
         assert (call.error is None) is (call.completion is not None)
-
-
-# --- listings ------------------------------------------------------------------------------------
-
-
-def listing(endpoint: Endpoint = ENDPOINT, **options: Any) -> Listing:
-    return Listing(openai_chat.API, endpoint, **options)
-
-
-def test_a_listing() -> None:
-    call = listing(headers={"x-b": "2"})
-    request = call.start()
-    assert (request.method, request.target, request.body) == ("GET", "/v1/models", None)
-    headers = dict(request.headers)
-    assert headers["accept"] == "application/json"
-    assert headers["authorization"] == "Bearer sk-private"
-    assert (headers["x-a"], headers["x-b"]) == ("private", "2")
-    assert "content-type" not in headers
-    assert call.models is None
-    assert call.head(200, JSON.items()) is READ_STREAM
-    assert call.models is None
-    for byte in b'{"data": [{"id": "a", "name": "A"}, {"id": "b"}]}':
-        assert call.push(bytes([byte])) == Events()
-    assert call.finish() == Events()
-    assert call.models == (Model("a", "A"), Model("b"))
-    assert call.done
-    assert call.push(b"more") == Events()
-
-
-def test_a_listing_of_any_content_type_is_read() -> None:
-    call = listing()
-    call.start()
-    call.head(200, [])
-    call.push(b'{"data": []}')
-    assert finished(call).error is None
-    assert call.models == ()
-
-
-def test_a_listing_fails_like_any_call() -> None:
-    call = listing()
-    call.start()
-    assert call.head(400, []) == ReadError(ERROR_BODY_BYTES, None)
-    call.push(b"reasoning_effort")
-    error = finished(call).error
-    assert isinstance(error, UnsupportedError)
-    assert error.server_message() == "reasoning_effort"
-    call = listing()
-    call.start()
-    call.head(200, [("content-encoding", "br")])
-    assert isinstance(finished(call).error, UnsupportedError)
-    call = listing()
-    call.start()
-    call.head(200, JSON.items())
-    call.push(b"<html>")
-    last = finished(call)
-    assert isinstance(last.error, ProtocolError)
-    assert last.items == ()
-    assert call.models is None
-    call = listing()
-    call.start()
-    call.head(200, JSON.items())
-    assert call.fail(TransportError("cut")).partial is None
-
-
-def test_a_listing_is_bounded() -> None:
-    call = listing()
-    call.start()
-    call.head(200, JSON.items())
-    assert call.push(b" " * DOCUMENT_BYTES).error is None
-    last = call.push(b" ")
-    assert isinstance(last.error, ResponseLimitError)
-    assert str(DOCUMENT_BYTES) in str(last.error)
-    assert last.items == ()
-    assert call.error is last.error
-
-
-def test_no_base_url_no_listing() -> None:
-    call = listing(Endpoint.parse(None, url="https://h/x"))
-    with pytest.raises(ConfigError, match="model listing"):
-        call.start()
-    assert call.done

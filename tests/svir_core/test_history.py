@@ -17,13 +17,13 @@ from svir_core.wire.openai_chat import API
 
 
 @attrs.frozen
-class Named:
-    """All that is asked of an API: its name."""
+class Matching:
+    """All that is asked of an API: how it matches results to calls."""
 
-    name: str
+    matches_by_id: bool
 
 
-BY_ID = cast(Api, Named("openai_responses"))
+BY_ID = cast(Api, Matching(True))
 HI = Message.user("hi")
 
 

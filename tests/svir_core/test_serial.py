@@ -59,7 +59,7 @@ from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Too
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
 from svir_core.server_profile import Profile
 from svir_core.think import Think
-from svir_core.wire.api import CodecOptions, Compat, Mode, Model
+from svir_core.wire.api import CodecOptions, Compat, Mode, Model, ModelPage
 
 ERRORS: list[type[SvirError]] = [row.cls for row in serial.TABLE if issubclass(row.cls, SvirError)]
 
@@ -156,6 +156,7 @@ GOLDEN: dict[str, Any] = {
     "profile": Profile("x", "nowhere", Quirk.FINISH_EARLY, frozenset({"stream_options"}), {"system": "developer"}),
     "compat": Compat(frozenset({"stream_options", "reasoning_effort"}), {"max_tokens": "max_completion_tokens"}),
     "model": Model("qwen", "Qwen 3"),
+    "page of models": ModelPage((Model("a"), Model("b")), "b"),
     "measured": Measured(12, 14),
     "response head": ResponseHead(200, [("Content-Type", "text/event-stream")]),
     "events": Events([TextDelta("a"), ReasoningDelta("think", "b")]),
@@ -198,6 +199,7 @@ NO_FORM = {
     "Compatibility": "a shared memory that changes, with a JSON of its own; its value is a Compat",
     "Exchange": "a call under way",
     "Listing": "a call under way",
+    "Counting": "a call under way",
     "Tap": "a decoder under way",
     "Toolbox": "a protocol; what it offers are Tools",
     "SvirError": "the base: every error is of a kind",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from svir_core.errors import ProtocolError, ServerError
+from svir_core.errors import UnsupportedError
 from svir_core.message import Role
 from svir_core.request import Request
-from svir_core.slow_json import loosely
-from svir_core.wire.api import Alternative, Api, Clock, CodecOptions, Compat, Model
-from svir_core.wire.failure import sniff
-from svir_core.wire.json_value import is_array, is_object
+from svir_core.wire.api import Alternative, Api, Clock, CodecOptions, Compat, ModelPage
+from svir_core.wire.document import model_listing
 from svir_core.wire.openai_chat.decode import Decoder
 from svir_core.wire.openai_chat.encode import RENAMES, Encoder, optional_fields
 from svir_core.wire.openai_chat.server_half import ServerHalf
@@ -33,12 +30,8 @@ _MAX_TOKENS: Final = _alternative("max_tokens")
 _SYSTEM: Final = _alternative("system", about="role")
 
 
-def _model(entry: Any, number: int) -> Model:
-    if is_object(entry):
-        model_id, name = entry.get("id"), entry.get("name")
-        if isinstance(model_id, str) and model_id:
-            return Model(model_id, name if isinstance(name, str) and name else None)
-    raise ProtocolError(f"entry {number} of the model listing has no id")
+def _counts_none() -> UnsupportedError:
+    return UnsupportedError("Chat Completions has no endpoint that counts tokens")
 
 
 @attrs.frozen
@@ -46,12 +39,23 @@ class ChatCompletions:
     """The API as the exchange and the client see it; holds no state. See ``wire.api.Api``."""
 
     name: str = attrs.field(default=API_NAME, init=False)
-    models_path: str = attrs.field(default="/v1/models", init=False)
+    base_url: str = attrs.field(default="https://api.openai.com", init=False)
+    versions: tuple[str, ...] = attrs.field(default=("/v1",), init=False)
+    matches_by_id: bool = attrs.field(default=False, init=False)
+    headers: tuple[tuple[str, str], ...] = attrs.field(default=(), init=False)
     server: ServerHalf = attrs.field(factory=ServerHalf, init=False)
 
     def path(self, request: Request) -> str:
         """The same path for every request."""
         return "/v1/chat/completions"
+
+    def models_path(self, after: str | None = None) -> str:
+        """The same path always: a listing is one document."""
+        return "/v1/models"
+
+    def count_path(self, request: Request) -> str:
+        """Raises ``UnsupportedError``: this API counts no tokens."""
+        raise _counts_none()
 
     def key_headers(self, key: Secret) -> tuple[tuple[str, str], ...]:
         """``authorization: Bearer KEY``."""
@@ -90,24 +94,19 @@ class ChatCompletions:
             quirks=options.quirks,
         )
 
-    def models(self, document: bytes) -> tuple[Model, ...]:
-        """The models of ``{"data": [{"id", "name"?}]}``, in the server's order, none left out.
+    def models(self, document: bytes) -> ModelPage:
+        """The models of ``{"data": [{"id", "name"?}]}``, all on one page. Raises as ``wire.document`` does."""
+        return ModelPage(model_listing(document, entries="data", model_id="id", name="name")[1])
 
-        Raises ``ServerError`` for a failure in place of a listing, ``ProtocolError`` for anything else
-        that is no listing; both keep what the server sent behind ``server_message()``.
-        """
-        text = document.removeprefix(BOM_UTF8)
-        shown = text.decode("utf-8", "replace")
-        listing = loosely(text)
-        if not is_object(listing):
-            raise ProtocolError("the model listing is not a JSON object", server_message=shown)
-        data = listing.get("data")
-        if is_array(data):
-            return tuple(_model(entry, number) for number, entry in enumerate(data))
-        failure = sniff(listing)
-        if failure is not None:
-            raise ServerError("the server listed a failure in place of models", server_message=failure.message or shown)
-        raise ProtocolError("the model listing has no list named 'data'", server_message=shown)
+    def encode_count(
+        self, request: Request, options: CodecOptions, compat: Compat, measured: Measurements | None = None
+    ) -> Body:
+        """Raises ``UnsupportedError``: this API counts no tokens."""
+        raise _counts_none()
+
+    def count(self, document: bytes) -> int:
+        """Raises ``UnsupportedError``: this API counts no tokens."""
+        raise _counts_none()
 
 
 API: Final[Api] = ChatCompletions()

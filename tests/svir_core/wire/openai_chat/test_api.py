@@ -13,7 +13,7 @@ from svir_core.http_message import Secret
 from svir_core.limits import Limits
 from svir_core.message import Image, Message
 from svir_core.request import Request
-from svir_core.wire.api import Alternative, Api, CodecOptions, Compat, Mode, Model
+from svir_core.wire.api import Alternative, Api, CodecOptions, Compat, Mode, Model, ModelPage
 from svir_core.wire.openai_chat import API, ChatCompletions, Decoder
 
 HI = Request("m").user("hi")
@@ -26,7 +26,9 @@ def test_the_api_says_where_and_with_what() -> None:
     assert api == API
     assert api.name == "openai_chat"
     assert api.path(HI) == "/v1/chat/completions"
-    assert api.models_path == "/v1/models"
+    assert api.models_path() == api.models_path("x") == "/v1/models"
+    assert (api.headers, api.versions, api.matches_by_id) == ((), ("/v1",), False)
+    assert api.base_url == "https://api.openai.com"
     assert api.key_headers(Secret("sk-1")) == (("authorization", "Bearer sk-1"),)
 
 
@@ -95,8 +97,8 @@ def test_a_decoder_has_the_options_and_the_clock() -> None:
     ],
 )
 def test_a_listing(document: Any, models: tuple[Model, ...]) -> None:
-    assert API.models(orjson.dumps(document)) == models
-    assert API.models(b"\xef\xbb\xbf" + orjson.dumps(document)) == models
+    assert API.models(orjson.dumps(document)) == ModelPage(models)
+    assert API.models(b"\xef\xbb\xbf" + orjson.dumps(document)) == ModelPage(models)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ JSON = st.recursive(
 @given(st.binary() | JSON.map(orjson.dumps))
 def test_any_document_is_a_listing_or_a_typed_error(document: bytes) -> None:
     try:
-        models = API.models(document)
+        models = API.models(document).models
     except SvirError:
         return
     assert all(model.id for model in models)

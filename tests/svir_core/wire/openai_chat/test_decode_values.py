@@ -79,7 +79,7 @@ def test_documents_and_listings_with_a_huge_number(number: str) -> None:
     answer = {"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": "stop"}], "created": 777}
     assert decode_document(spelled(orjson.dumps(answer), number)).text == "a"
     listing = spelled(b'{"data":[{"id":"m","created":777}]}', number)
-    assert [model.id for model in ChatCompletions().models(listing)] == ["m"]
+    assert [model.id for model in ChatCompletions().models(listing).models] == ["m"]
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "[1e400", "1e400]"])
