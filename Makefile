@@ -8,9 +8,14 @@ BENCH := $(VENV)/.bench
 FUZZ := $(VENV)/.fuzz
 MUTATE := $(VENV)/.mutate
 SECONDS ?= 60
+ROUNDS ?= 10000
+STREAMS ?= 1000
+BACKEND ?= asyncio
+TRANSPORT ?= h11
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check cov conformance fuzz mutate bench live docs dist clean
+.PHONY: help setup model demo test check cov conformance fuzz mutate soak bench live docs dist clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -68,6 +73,10 @@ fuzz: $(FUZZ) ## fuzz the codec, SECONDS=60 for each target; TARGETS="sse think"
 
 mutate: $(MUTATE) ## change the codec a little, and see that a test notices; MODULES="svir_core.sse" for some
 	$(BIN)/python -m mutation $(MODULES)
+
+soak: $(READY) ## many streams, every fault, for MINUTES=10 (or SECONDS=60), then ROUNDS=10000; STREAMS=1000 BACKEND=trio SEED=1
+	$(BIN)/python -m soak $(if $(MINUTES),--minutes $(MINUTES),--seconds $(SECONDS)) --rounds $(ROUNDS) --streams $(STREAMS) \
+		--backend $(BACKEND) --transport $(TRANSPORT) --seed $(SEED)
 
 bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode
