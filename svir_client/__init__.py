@@ -1,20 +1,25 @@
-"""svir's async client: a request in, a typed answer out, on asyncio and trio."""
+"""svir's client: a request in, a typed answer out, on asyncio and trio, or without an event loop."""
 
 from svir_client.client import AsyncClient
 from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
+from svir_client.sync import Client, SyncRawStream, SyncStream, SyncTextStream
 from svir_client.transport import Transport, TransportResponse
 from svir_core.compat import Compatibility
 
 __all__ = (
     # what a user makes
     "AsyncClient",
+    "Client",
     "Compatibility",
     # what the client gives
     "RateLimit",
     "RawStream",
     "Stream",
+    "SyncRawStream",
+    "SyncStream",
+    "SyncTextStream",
     "TextStream",
     # what a transport is
     "Transport",

@@ -74,7 +74,7 @@ class OpenResponse:
     def head(self) -> ResponseHead:
         """Status and headers of the latest response; ``ConfigError`` before there is one."""
         if self._driver.head is None:
-            raise ConfigError(f"the {type(self).__name__} has no response yet: enter it with async with")
+            raise ConfigError(f"the {type(self).__name__} has no response yet: enter it first")
         return self._driver.head
 
     @property

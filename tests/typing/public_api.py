@@ -7,7 +7,19 @@ from typing import assert_type
 
 import attrs
 
-from svir_client import AsyncClient, Compatibility, RateLimit, RawStream, Stream, TextStream, Transport
+from svir_client import (
+    AsyncClient,
+    Client,
+    Compatibility,
+    RateLimit,
+    RawStream,
+    Stream,
+    SyncRawStream,
+    SyncStream,
+    SyncTextStream,
+    TextStream,
+    Transport,
+)
 from svir_core.diagnose import explain
 from svir_core.errors import ErrorKind, SvirError, TransportError
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
@@ -93,6 +105,34 @@ async def calls(client: AsyncClient, request: Request) -> None:
     async with client.send(request) as raw:
         assert_type(raw, RawStream)
         async for data in raw:
+            assert_type(data, bytes)
+        assert_type(raw.status, int)
+
+
+def blocking(request: Request, transport: H11Transport) -> None:
+    class Special(Client):
+        pass
+
+    client = Client.openai("http://127.0.0.1:1", api_key=rotating, headers={"x-a": "1"}, transport=transport)
+    assert_type(client, Client)
+    assert_type(Special.openai("http://127.0.0.1:1", api_key=lambda: "key", mode="lenient"), Special)
+    assert_type(Client.from_env(idle_timeout=60), Client)
+    assert_type(client.complete(request, headers={"x-a": "1"}, idle_timeout=1), Completion)
+    assert_type(client.list_models(), tuple[Model, ...])
+    with client, client.stream(request) as stream:
+        assert_type(stream, SyncStream)
+        for event in stream:
+            assert_type(event, Event)
+        assert_type(stream.text(), SyncTextStream)
+        for piece in stream.text():
+            assert_type(piece, str)
+        assert_type(stream.head, ResponseHead)
+        assert_type(stream.rate_limit, RateLimit | None)
+        assert_type(stream.error, SvirError | None)
+    assert_type(stream.completion, Completion)
+    with client.send(request) as raw:
+        assert_type(raw, SyncRawStream)
+        for data in raw:
             assert_type(data, bytes)
         assert_type(raw.status, int)
 

@@ -1,0 +1,273 @@
+"""The open responses of the blocking client: what :mod:`svir_client.stream` and :mod:`svir_client.raw` give, for
+``with`` and ``for``.
+
+They are read inside their block, by one thread at a time; any thread may close them. What they say of
+themselves is what their reader has come to, not what was read ahead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from svir_client.open_response import OpenResponse
+from svir_client.rate_limit import RateLimit
+from svir_client.raw import RawStream
+from svir_client.stream import Stream
+from svir_client.sync.feed import Feed
+from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
+from svir_core.errors import ConfigError, SvirError
+from svir_core.event import Completed, Event, TextDelta
+from svir_core.http_message import ResponseHead
+from svir_core.response import Completion
+
+if TYPE_CHECKING:
+    from typing import Self
+
+R = TypeVar("R", bound=OpenResponse)
+Item = TypeVar("Item")
+
+
+class SyncOpenResponse(Generic[R, Item]):
+    """What every open response has: the block it lives in, its head, and the items of each read in turn."""
+
+    __slots__ = ("_batch", "_closed", "_feed", "_response", "_turn")
+
+    def __init__(self, response: R) -> None:
+        self._response = response
+        self._feed: Feed[R, Item] | None = None
+        self._closed = False
+        self._batch: Iterator[Item] = iter(())
+        self._turn = threading.Lock()
+
+    @staticmethod
+    async def _read_once(response: R) -> list[Item]:
+        """On the loop thread: the items of the next read, none at the end."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        refuse_event_loop()
+        with self._claimed():
+            if self._feed is not None or self._closed:
+                raise ConfigError(f"a {type(self).__name__} is entered once: ask the client for another")
+            feed = self._feed = Feed(loop_thread(), self._response, self._read_once)
+        try:
+            opened = feed.open()
+        except BaseException:
+            self._abandon()
+            raise
+        if self._closed:
+            raise ConfigError(f"the {type(self).__name__} was closed while it was being opened")
+        if not opened:
+            self._closed = True
+            feed.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self._feed is not None and self._is_whole():
+                self._feed.join()
+        finally:
+            self.close()
+
+    def __del__(self) -> None:
+        self._abandon()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        for item in self._batch:
+            return item
+        refuse_event_loop()
+        with self._claimed():
+            feed = self._open_feed()
+            try:
+                items = feed.take()
+            except BaseException:  # interrupted: as for a read that is cancelled, there is no other one
+                self._abandon()
+                raise
+            self._open_feed()
+            if not items:
+                self._ended(feed)
+                raise StopIteration
+            self._came(items)
+            batch = iter(items)
+            item = next(batch)
+            self._batch = batch
+            return item
+
+    def close(self) -> None:
+        """Close the connection now; a thread that is reading gets a ``ConfigError``. Idempotent.
+
+        Returns when it is closed; on a thread that runs an event loop, at once.
+        """
+        self._abandon()
+        if self._feed is not None:
+            self._feed.join()
+
+    @property
+    def head(self) -> ResponseHead:
+        """Status and headers of the latest response; ``ConfigError`` before there is one."""
+        return self._response.head
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the latest response; ``ConfigError`` before there is one."""
+        return self._response.status
+
+    @property
+    def request_id(self) -> str | None:
+        """What the server calls this request; ``None`` when it does not say."""
+        return self._response.request_id
+
+    @property
+    def rate_limit(self) -> RateLimit | None:
+        """The ``x-ratelimit-*`` headers; ``None`` without any."""
+        return self._response.rate_limit
+
+    def _abandon(self) -> None:
+        """Close the connection, and wait for nothing."""
+        self._closed = True
+        self._batch = iter(())
+        if self._feed is not None:
+            self._feed.cancel()
+
+    def _is_whole(self) -> bool:
+        """Whether the reader has come to the end of the answer, so that the connection may be kept."""
+        return False
+
+    def _came(self, items: list[Item]) -> None:
+        """The reader has come to these."""
+
+    def _ended(self, feed: Feed[R, Item]) -> None:
+        """The reader has come to the end; raises what it was."""
+        feed.result()
+
+    def _open_feed(self) -> Feed[R, Item]:
+        if self._feed is None or self._closed:
+            when = "after it was closed" if self._closed else "before it was entered with a with statement"
+            raise ConfigError(f"a {type(self).__name__} was read {when}")
+        return self._feed
+
+    def _claimed(self) -> _Turn:
+        return _Turn(self._turn, type(self).__name__)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "new" if self._feed is None else "open"
+        return f"<{type(self).__name__} {state}>"
+
+
+class _Turn:
+    """One thread at a time; a second one does not wait, it is told."""
+
+    __slots__ = ("_lock", "_name")
+
+    def __init__(self, lock: threading.Lock, name: str) -> None:
+        self._lock = lock
+        self._name = name
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise ConfigError(f"two threads read one {self._name} at the same time")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+
+class SyncStream(SyncOpenResponse[Stream, Event]):
+    """The events of one answer: ``with client.stream(request) as stream: for event in stream``.
+
+    The blocking twin of :class:`svir_client.Stream`, with its rules. A few reads are taken ahead of the
+    loop that iterates; a loop that is slower than the server holds the server back.
+    """
+
+    __slots__ = ("_completion", "_error")
+
+    def __init__(self, response: Stream) -> None:
+        super().__init__(response)
+        self._completion: Completion | None = None
+        self._error: SvirError | None = None
+
+    @staticmethod
+    async def _read_once(response: Stream) -> list[Event]:
+        async for event in response:
+            return [event, *response._buffer]
+        return []
+
+    def text(self) -> SyncTextStream:
+        """The visible text alone, piece by piece; the rest of the events are read and passed over."""
+        return SyncTextStream(self)
+
+    @property
+    def completion(self) -> Completion:
+        """The whole answer; raises the stream's error, or ``ConfigError`` when it was not read to its end."""
+        if self._completion is not None:
+            return self._completion
+        raise self._error or ConfigError("the stream was not read to its end, so there is no completion")
+
+    @property
+    def error(self) -> SvirError | None:
+        """The error that iterating raised, if it did."""
+        return self._error
+
+    def _abandon(self) -> None:
+        """Close the connection, and wait for nothing."""
+        self._closed = True
+        self._batch = iter(())
+        if self._feed is not None:
+            self._feed.cancel()
+
+    def _is_whole(self) -> bool:
+        return self._completion is not None
+
+    def _came(self, items: list[Event]) -> None:
+        if isinstance(last := items[-1], Completed):  # it comes by itself: nothing before it is still to be given
+            self._completion = last.completion
+
+    def _ended(self, feed: Feed[Stream, Event]) -> None:
+        try:
+            feed.result()
+        except SvirError as error:
+            self._error = error
+            raise
+
+
+class SyncTextStream:
+    """The text of a :class:`SyncStream`. It may be begun at any event, and the stream read on after it."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: SyncStream) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        for event in self._stream:
+            if isinstance(event, TextDelta) and event.text:
+                return event.text
+        raise StopIteration
+
+
+class SyncRawStream(SyncOpenResponse[RawStream, bytes]):
+    """The bytes of a successful response, as they came: ``with client.send(request) as raw: for data in raw``.
+
+    The blocking twin of :class:`svir_client.RawStream`, with its rules. A few reads are taken ahead of
+    the loop that iterates; a loop that is slower than the server holds the server back.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    async def _read_once(response: RawStream) -> list[bytes]:
+        async for data in response:
+            return [data]
+        return []
