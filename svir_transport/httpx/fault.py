@@ -56,8 +56,8 @@ TLS: Final = (
 TOO_LARGE: Final = 431
 """What h11 hints when its buffer is full: "request header fields too large"."""
 
-PEER_CLOSED: Final = "peer closed"
-"""How h11 begins to say that a body was cut off; its class is the same as for framing that is not HTTP."""
+PEER_CLOSED: Final = "closed connection"
+"""How h11 says that a message was cut off; its class is the same as for framing that is not HTTP."""
 
 
 def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
@@ -69,7 +69,7 @@ def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
         parser = next((link for link in origins if type(link).__module__.partition(".")[0] == "h11"), None)
         if getattr(parser, "error_status_hint", None) == TOO_LARGE:
             kind, words = ResponseLimitError, "the response head is too large"
-        elif parser is not None and not str(parser).startswith(PEER_CLOSED):
+        elif parser is not None and PEER_CLOSED not in str(parser):
             kind, words = ProtocolError, "the response is not valid HTTP"
     elif row.name == "ConnectError":
         links = {name for link in origins for name in _names(link)}

@@ -6,12 +6,14 @@ step adds up, and over HTTP/2 the read timeout of one call ends all that share t
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
 import anyio
 
 from svir_core.errors import ResponseTimeoutError
+from svir_transport.httpx.calls import CLOSE_SECONDS
 
 
 def idle_error(seconds: float) -> ResponseTimeoutError:
@@ -65,6 +67,12 @@ class Progress:
     def pause(self) -> None:
         """From here on the network is not what is waited for."""
         self.scope.deadline = math.inf
+
+    async def hang_up(self) -> None:
+        """Close the connection that was being made: the libraries leave it open when a TLS handshake is cancelled."""
+        if self.network is not None:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True), contextlib.suppress(Exception):
+                await self.network.aclose()
 
     async def _step(self, name: str, info: dict[str, Any]) -> None:
         """The library begins or ends a step: ``connection.connect_tcp.started`` and the like."""

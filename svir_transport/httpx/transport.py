@@ -193,6 +193,8 @@ class _Call:
                 failure = translate(error, unsent=progress.unsent or again)
             finally:
                 self.sent = not progress.unsent
+                if response is None and progress.unsent:
+                    await progress.hang_up()
                 if progress.multiplexed:
                     self._site.calls.shares(self.origin, progress.network)
             if response is not None:
