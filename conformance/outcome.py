@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import attrs
 
@@ -20,6 +20,7 @@ from conformance.fields import (
     one_of,
     text,
 )
+from svir_core import serial
 from svir_core.errors import ErrorKind, SvirError
 from svir_core.event import Event, ReasoningDelta, TextDelta
 from svir_core.message import ToolCall
@@ -227,6 +228,7 @@ NAMED_COMPLETION_FIELDS: Mapping[str, Callable[[Completion], Json]] = {
     "model": lambda completion: completion.model,
     "raw_finish": lambda completion: completion.raw_finish,
     "anomalies": lambda completion: [str(anomaly.code) for anomaly in completion.anomalies],
+    "parts": lambda completion: cast("Json", serial.to_json(completion.parts)),
 }
 """What our completions have beyond the notation: compared only when the case names it."""
 

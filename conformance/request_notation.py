@@ -18,6 +18,8 @@ from conformance.fields import (
     one_of,
     text,
 )
+from svir_core import serial
+from svir_core.errors import ConfigError
 from svir_core.message import Image, Message, Part, Reasoning, Role, Text, TextFile, ToolCall, ToolResult
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice
 
@@ -46,7 +48,9 @@ def default_request() -> Request:
 
 
 def request(value: Json, where: str, attach: Attach = no_attachments) -> Request:
-    """The request; ``CaseError`` when it is not in the notation."""
+    """The request; ``CaseError`` when it is not in the notation. One with a ``type`` is in svir's JSON form."""
+    if isinstance(value, dict) and "type" in value:
+        return _from_json_form(value, where)
     with Fields(value, where) as fields:
         messages = fields.required("messages", items(lambda item, place: _message(item, place, attach)))
         system, messages = _leading_system(messages)
@@ -63,6 +67,14 @@ def request(value: Json, where: str, attach: Attach = no_attachments) -> Request
             temperature=fields.optional("temperature", number, None),
             include_usage=fields.optional("include_usage", flag, None),
         )
+
+
+def _from_json_form(value: Json, where: str) -> Request:
+    try:
+        return serial.from_json(value, Request)
+    except ConfigError as error:
+        problem = error.detail
+    raise CaseError(f"{where}: {problem}")
 
 
 def _leading_system(messages: list[Message]) -> tuple[str | None, list[Message]]:

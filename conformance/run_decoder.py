@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import attrs
 
+from conformance.apis import APIS
 from conformance.case import Case, Variant
 from conformance.fields import (
     CaseError,
@@ -26,8 +28,7 @@ from conformance.outcome import Actual, Expectation, expectation, visible
 from svir_core.event import Completed, Events
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk, named
-from svir_core.wire import openai_chat
-from svir_core.wire.api import Decoder
+from svir_core.wire.api import Api, CodecOptions, Decoder, Mode
 
 MODES = ("strict", "lenient")
 LINE_ENDINGS = ("lf", "crlf")
@@ -43,12 +44,9 @@ class _Options:
     quirks: Quirk = NONE
 
 
-DECODERS: Mapping[str, Callable[[_Options, str], Decoder]] = {
-    "openai_chat": lambda options, mode: openai_chat.Decoder(
-        mode=mode, think=options.think, limits=options.limits, quirks=options.quirks
-    ),
-}
-"""The decoder of each wire API, made from the options and the mode."""
+def _decoder(api: Api, options: _Options, mode: str) -> Decoder:
+    chosen = CodecOptions(Mode(mode), options.think, options.limits, quirks=options.quirks)
+    return api.decoder(chosen, time.monotonic)
 
 
 @attrs.frozen
@@ -71,7 +69,7 @@ def read(path: Path, document: Json, api: str) -> Case:
         notes = fields.optional("open", items(text), ())
     if recorded and any(outcome.visible_by_chunk is not None for outcome in expected.values()):
         raise CaseError("case: visible_by_chunk needs chunks")
-    return Case(list(_variants(source, partial(DECODERS[api], options), expected)), notes)
+    return Case(list(_variants(source, partial(_decoder, APIS[api], options), expected)), notes)
 
 
 def _variants(source: _Input, make: Callable[[str], Decoder], expected: Mapping[str, Expectation]) -> Iterator[Variant]:

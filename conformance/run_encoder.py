@@ -12,6 +12,7 @@ from typing import TypeAlias
 import anyio
 import attrs
 
+from conformance.apis import APIS
 from conformance.case import Case, Variant
 from conformance.fields import (
     CaseError,
@@ -37,13 +38,10 @@ from svir_core.errors import ErrorKind, SvirError
 from svir_core.limits import BLOCK_BYTES
 from svir_core.message import BytesSource, Image, PathSource, TextFile
 from svir_core.request import Request
-from svir_core.wire import openai_chat
-
-OPTIONAL_FIELDS = frozenset({"reasoning_effort", "stream_options"})
-"""What ``lean`` leaves out."""
+from svir_core.wire.api import Api, CodecOptions, Compat
 
 BACKENDS = ("asyncio", "trio")
-ERRORS = (ErrorKind.ATTACHMENT, ErrorKind.CONTEXT_OVERFLOW, ErrorKind.UNSUPPORTED)
+ERRORS = (ErrorKind.ATTACHMENT, ErrorKind.CONFIG, ErrorKind.CONTEXT_OVERFLOW, ErrorKind.UNSUPPORTED)
 
 
 @attrs.frozen
@@ -67,28 +65,21 @@ class _Options:
     context_tokens: int | None = None
 
 
-Encode: TypeAlias = Callable[[_Options, Request, Measurements | None], Body]
-
-
-def _encode_chat(options: _Options, asked: Request, measured: Measurements | None) -> Body:
-    omit: frozenset[str] = OPTIONAL_FIELDS if options.lean else frozenset()
-    return openai_chat.Encoder(context_tokens=options.context_tokens, omit=omit).encode(asked, measured)
-
-
-ENCODERS: Mapping[str, Encode] = {"openai_chat": _encode_chat}
-"""The encoder of each wire API."""
-
-
 @attrs.frozen
 class _Case:
     """What every variant of one case shares."""
 
-    encode: Encode
+    api: Api
     request: Json
     attachments: Mapping[str, _Attachment]
     options: _Options
     body: Json
     error: str | None
+
+    def encode(self, asked: Request, measured: Measurements | None) -> Body:
+        """The body; ``lean`` leaves out what is optional."""
+        omit = self.api.optional_fields(asked) if self.options.lean else frozenset[str]()
+        return self.api.encode(asked, CodecOptions(context_tokens=self.options.context_tokens), Compat(omit), measured)
 
     def build_request(self, sources: Mapping[str, PathSource | BytesSource]) -> Request:
         """The request, its attachments read from ``sources``."""
@@ -133,7 +124,7 @@ def read(path: Path, document: Json, api: str) -> Case:
         options = fields.optional("options", _options, _Options())
         body, error = fields.required("expect", _expected)
         notes = fields.optional("open", items(text), ())
-    case = _Case(ENCODERS[api], asked, attachments, options, body, error)
+    case = _Case(APIS[api], asked, attachments, options, body, error)
     with contextlib.suppress(SvirError):
         # Read once here: a request outside of the notation is a fault of the case, not of each run.
         case.build_request({key: BytesSource(b"") for key in attachments})
@@ -177,7 +168,7 @@ def _run_files(case: _Case, produce: Produce) -> list[str]:
         sources = {key: PathSource(path) for key, path in paths.items()}
         try:
             asked = case.build_request(sources)
-            body = case.encode(case.options, asked, files.measure(asked))
+            body = case.encode(asked, files.measure(asked))
         except SvirError as error:
             return case.problems_of_error(error, "building")
         for key, attachment in case.attachments.items():
@@ -188,7 +179,7 @@ def _run_files(case: _Case, produce: Produce) -> list[str]:
 def _run_memory(case: _Case, block_bytes: int) -> list[str]:
     sources = {key: BytesSource(attachment.data) for key, attachment in case.attachments.items()}
     try:
-        body = case.encode(case.options, case.build_request(sources), None)
+        body = case.encode(case.build_request(sources), None)
     except SvirError as error:
         return case.problems_of_error(error, "building")
     return _produce_twice(case, body, lambda body: b"".join(body.blocks(block_bytes)))

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 import attrs
 
 from conformance import run_decoder, run_encoder, run_transport
+from conformance.apis import APIS, DEFAULT_API
 from conformance.case import Case, Variant
 from conformance.fields import CaseError, Json, load
 
@@ -25,9 +26,6 @@ COMPONENTS: Mapping[str, ReadCase] = {
 }
 """A case's component is the nearest folder above it that has one of these names."""
 
-DEFAULT_API = "openai_chat"
-FURTHER_APIS = frozenset({"openai_responses", "anthropic_messages", "gemini"})
-"""Cases of these lie below a folder with the name; no codec of them is here yet, so they fail by name."""
 
 EXPECTED_FAILURES = "expected-failures.toml"
 """Lists cases of its own folder: ``"02-chunks/name.json" = "why it fails"``."""
@@ -143,9 +141,7 @@ def _read(path: Path, document: Json) -> Case:
     component = next((name for name in folders if name in COMPONENTS), None)
     if component is None:
         raise CaseError(f"no folder above it is named {', '.join(COMPONENTS)}")
-    api = next((name for name in folders if name in FURTHER_APIS), DEFAULT_API)
-    if api != DEFAULT_API:
-        raise CaseError(f"there is no codec for {api}")
+    api = next((name for name in folders if name in APIS), DEFAULT_API)
     return COMPONENTS[component](path, document, api)
 
 

@@ -169,7 +169,7 @@ BODIES: Rows = [
     ({"attachments": {"f": {"name": "a"}}}, "exactly one of hex, text"),
     ({"attachments": {"f": {"text": "x", "escaped_len": -1}}}, "at least zero"),
     ({"options": {"blocks": [1]}}, "unknown field 'blocks'"),
-    ({"expect": {"error": "protocol"}}, "one of attachment, context_overflow, unsupported"),
+    ({"expect": {"error": "protocol"}}, "one of attachment, config, context_overflow, unsupported"),
     ({"request": {"model": "m", "messages": [], "seed": 1}}, "unknown field 'seed'"),
     ({"request": {"model": "m", "messages": [{"role": "robot", "parts": []}]}}, "one of system"),
     (

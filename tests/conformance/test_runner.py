@@ -121,12 +121,6 @@ def test_a_case_without_a_component_fails(tmp_path: Path, capsys: pytest.Capture
     assert "no folder above it is named decoder, encoder, transport" in out
 
 
-def test_a_case_of_an_api_without_a_codec_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out = run(capsys, write(tmp_path, {"gemini/decoder/a.json": GOOD}))
-    assert code == 1
-    assert "there is no codec for gemini" in out
-
-
 def test_a_case_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write(tmp_path, {"decoder/a.json": GOOD})
     assert run(capsys, folder, folder / "decoder") == (0, "2 passed, 0 failed\n")

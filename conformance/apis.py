@@ -1,0 +1,12 @@
+"""The wire APIs whose cases run: a case lies below a folder of its API's name, those of Chat Completions do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from svir_core.wire import openai_chat
+from svir_core.wire.api import Api
+
+APIS: Mapping[str, Api] = {api.name: api for api in (openai_chat.API,)}
+
+DEFAULT_API = openai_chat.API.name
