@@ -9,29 +9,39 @@ from svir_client.testing.cancel import cancelled_at_every_await
 from svir_client.testing.contract import CLAUSES, ContractError, Violation, check_transport
 from svir_client.testing.prefix import assert_prefix_stable
 from svir_client.testing.record import RecordedConnection, RecordedRequest
+from svir_client.testing.recorder import Recorder
 from svir_client.testing.recording import RecordedPiece, Recording, load_recording
 from svir_client.testing.reply import End, Framing, Reply
 from svir_client.testing.script import Answer
+from svir_client.testing.scripted import Outcome, ScriptedTransport
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate, Pause
 
 __all__ = (
-    "Answer",
-    "CLAUSES",
-    "ContractError",
+    # what a server says
     "End",
     "Framing",
     "Gate",
     "Pause",
-    "RecordedConnection",
-    "RecordedPiece",
-    "RecordedRequest",
-    "Recording",
     "Reply",
+    # who says it
+    "Answer",
     "MockServer",
+    "Outcome",
+    "ScriptedTransport",
+    # what it saw
+    "RecordedConnection",
+    "RecordedRequest",
+    # exchanges kept as data
+    "RecordedPiece",
+    "Recorder",
+    "Recording",
+    "load_recording",
+    # what must hold
+    "CLAUSES",
+    "ContractError",
     "Violation",
     "assert_prefix_stable",
     "cancelled_at_every_await",
     "check_transport",
-    "load_recording",
 )

@@ -169,6 +169,8 @@ class Reply:
         before_head, body = replayed(recording, speed)
         names = {name for name, _ in recording.headers}
         framing = next((framing for name, framing in FRAMED_BY.items() if name in names), Framing.CLOSE)
+        if not recording.complete:
+            framing = Framing.CHUNKED  # whose missing end shows; the whole length is not known
         headers = tuple((name, value) for name, value in recording.headers if name not in FRAMING_HEADERS)
         cut = None if recording.complete else recording.length
         settings = _over(settings, framing=framing, cut=cut, end=end, before_head=before_head)

@@ -49,7 +49,8 @@ class MockServer:
         remember: int | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._script = Script(replies, answer)
+        self._script = Script[Reply](replies, answer)
+        self._error: Exception | None = None  # what `answer` raised first
         self._tls = tls
         self._listener: socket.socket | None = None
         self._group: anyio.abc.TaskGroup | None = None
@@ -142,7 +143,10 @@ class MockServer:
             await group.__aexit__(None, None, None)
         finally:
             listener.close()
-        self._script.settle(error)
+        if self._error is not None:
+            if error is None:
+                raise self._error
+            error.add_note(f"the server's answer raised {self._error!r}")
 
     async def _accept(self, listener: socket.socket, group: anyio.abc.TaskGroup) -> None:
         while True:
@@ -186,13 +190,20 @@ class MockServer:
             if not early and not await reader.body(request):
                 break
             self._requests.add(request)
-            reply = reply or await self._script.answered(request)
+            reply = reply or await self._answered(request)
             if not await _answer(link, reply):
                 return
             if not reply.kept:
                 break
             rest = reader.rest()
         await _drain(link, record)
+
+    async def _answered(self, request: RecordedRequest) -> Reply:
+        try:
+            return await self._script.answered(request)
+        except Exception as error:  # noqa: BLE001 - of the test's own function: raised where the test sees it
+            self._error = self._error or error
+            return Reply(500, {"content-type": "text/plain"}, (f"answer raised {type(error).__name__}".encode(),))
 
 
 async def _answer(link: Link, reply: Reply) -> bool:
