@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 import orjson
 
-from svir_core.body import Attachment, BodyWriter, Measurements, binary, text
-from svir_core.errors import AttachmentError, ConfigError, UnsupportedError
+from svir_core.body import BodyWriter, Measurements, binary
+from svir_core.errors import ConfigError, UnsupportedError
 from svir_core.json_text import inside, plain, string
 from svir_core.message import (
     CachePoint,
@@ -34,6 +34,7 @@ from svir_core.message import (
 )
 from svir_core.slow_json import read_any
 from svir_core.wire.openai_chat.table import API_NAME, REASONING_KEYS
+from svir_core.wire.part import NAMES, ImageCount, Piece, check_carried, file_in_prompt, joined, media_type
 
 CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
     Role.SYSTEM: (Text, TextFile, CachePoint),
@@ -42,19 +43,6 @@ CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
     Role.TOOL: (ToolResult,),
 }
 """The parts that each role may carry."""
-
-NAMES: Final[Mapping[type[Part], str]] = {
-    Text: "text",
-    TextFile: "a text file",
-    Image: "an image",
-    Media: "a media file",
-    Reasoning: "reasoning",
-    ToolCall: "a tool call",
-    ToolResult: "a tool result",
-    Opaque: "opaque data",
-    CachePoint: "a cache point",
-}
-"""What an error calls each part."""
 
 AUDIO_FORMATS: Final = {
     "audio/wav": "wav",
@@ -79,18 +67,6 @@ CACHE_TIMES: Final = frozenset({"30m", "12h"})
 BLANK_LINE: Final = b"\\n\\n"
 """What stands between texts, as it is written inside a JSON string."""
 
-Piece = bytes | Attachment
-
-
-def _joined(items: Sequence[Sequence[Piece]], separator: bytes) -> list[Piece]:
-    """The pieces of all items, with ``separator`` between item and item."""
-    pieces: list[Piece] = []
-    for item in items:
-        if pieces:
-            pieces.append(separator)
-        pieces.extend(item)
-    return pieces
-
 
 def _fields(opaque: Opaque, where: str) -> dict[str, Any]:
     """What ``opaque`` adds to an object."""
@@ -111,12 +87,6 @@ def _dumped(fields: Mapping[str, Any], where: str) -> bytes:
     return b"," + orjson.dumps(plain(fields, where))[1:-1] if fields else b""
 
 
-def _media_type(part: Image | Media, where: str) -> str:
-    if not part.media_type:
-        raise AttachmentError(f"{where}: {NAMES[type(part)]} needs a media type")
-    return part.media_type
-
-
 def _breakpoint(part: CachePoint, where: str) -> bytes:
     """The member that marks a block."""
     if part.ttl is None:
@@ -128,11 +98,7 @@ def _breakpoint(part: CachePoint, where: str) -> bytes:
 
 
 class Conversation:
-    """Writes the messages of one request, separated by commas.
-
-    ``images`` counts them and ``image_bytes`` is what those that are not URLs take in the body, for
-    admission.
-    """
+    """Writes the messages of one request, separated by commas; ``counted`` are its images, for admission."""
 
     def __init__(
         self, writer: BodyWriter, measured: Measurements | None, *, system_role: str, send_reasoning: bool
@@ -142,8 +108,7 @@ class Conversation:
         self._roles = {role: string(role.value) for role in Role} | {Role.SYSTEM: string(system_role)}
         self._send_reasoning = send_reasoning
         self._first = True
-        self.images = 0
-        self.image_bytes = 0
+        self.counted = ImageCount()
 
     def system(self, prompt: str) -> None:
         """The request's system prompt."""
@@ -157,12 +122,7 @@ class Conversation:
         ``AttachmentError`` for an attachment that cannot be planned, and ``ConfigError`` for opaque
         data that is no JSON object.
         """
-        for number, part in enumerate(message.parts):
-            if not isinstance(part, CARRIES[message.role]):
-                raise UnsupportedError(
-                    f"{where}.parts[{number}]: a message of the {message.role.value} role cannot carry "
-                    f"{NAMES[type(part)]} in Chat Completions"
-                )
+        check_carried(message, CARRIES, where, "Chat Completions")
         if message.role is Role.TOOL:
             self._results(message, where)
             return
@@ -181,7 +141,7 @@ class Conversation:
     def _content(self, message: Message, where: str) -> None:
         """A plain string; an array only when there is an image, a media file or a cache point."""
         if any(isinstance(part, CachePoint) for part in message.parts):
-            self._writer.write(b',"content":[{', *_joined(self._marked(message, where), b"},{"), b"}]")
+            self._writer.write(b',"content":[{', *joined(self._marked(message, where), b"},{"), b"}]")
             return
         texts: list[Sequence[Piece]] = []
         others: list[Sequence[Piece]] = []
@@ -190,18 +150,18 @@ class Conversation:
             if isinstance(part, Text) and part.text:
                 texts.append([inside(part.text)])
             elif isinstance(part, TextFile):
-                texts.append(self._file(part, place))
+                texts.append(file_in_prompt(part, place, self._measured))
             elif isinstance(part, Image):
                 others.append(self._image(part, place))
             elif isinstance(part, Media):
                 others.append(self._media(part, place))
-        joined = [b'"', *_joined(texts, BLANK_LINE), b'"']
+        whole = [b'"', *joined(texts, BLANK_LINE), b'"']
         if not others:
-            self._writer.write(b',"content":', *joined)
+            self._writer.write(b',"content":', *whole)
             return
         if texts:
-            others.insert(0, [b'"type":"text","text":', *joined])
-        self._writer.write(b',"content":[{', *_joined(others, b"},{"), b"}]")
+            others.insert(0, [b'"type":"text","text":', *whole])
+        self._writer.write(b',"content":[{', *joined(others, b"},{"), b"}]")
 
     def _marked(self, message: Message, where: str) -> list[list[Piece]]:
         """The parts as one block each, in order, so that a cache point marks exactly what stands before it."""
@@ -216,7 +176,7 @@ class Conversation:
             elif isinstance(part, Text) and part.text:
                 blocks.append([b'"type":"text","text":"', inside(part.text), b'"'])
             elif isinstance(part, TextFile):
-                blocks.append([b'"type":"text","text":"', *self._file(part, place), b'"'])
+                blocks.append([b'"type":"text","text":"', *file_in_prompt(part, place, self._measured), b'"'])
             elif isinstance(part, Image):
                 blocks.append(self._image(part, place))
             elif isinstance(part, Media):
@@ -226,27 +186,23 @@ class Conversation:
             before = part
         return blocks
 
-    def _file(self, part: TextFile, where: str) -> list[Piece]:
-        name = part.name.replace('"', "&quot;")
-        return [inside(f'<file name="{name}">\n'), text(part, where, self._measured), inside("\n</file>")]
-
     def _image(self, part: Image, where: str) -> list[Piece]:
-        self.images += 1
+        self.counted.images += 1
         if isinstance(part.source, UrlSource):
             if not part.source.url.lower().startswith(IMAGE_SCHEMES):
                 raise UnsupportedError(f"{where}: an image URL must be https, http or data")
             url: list[Piece] = [inside(part.source.url)]
         else:
             attachment = binary(part.source, where, self._measured)
-            self.image_bytes += attachment.length
-            url = [inside(f"data:{_media_type(part, where)};base64,"), attachment]
+            self.counted.image_bytes += attachment.length
+            url = [inside(f"data:{media_type(part, where)};base64,"), attachment]
         return [b'"type":"image_url","image_url":{"url":"', *url, b'"}']
 
     def _media(self, part: Media, where: str) -> list[Piece]:
-        media_type = _media_type(part, where).lower()
-        audio = AUDIO_FORMATS.get(media_type)
-        if audio is None and media_type != PDF:
-            raise UnsupportedError(f"{where}: Chat Completions takes WAV, MP3 and PDF, not {media_type!r}")
+        kind = media_type(part, where).lower()
+        audio = AUDIO_FORMATS.get(kind)
+        if audio is None and kind != PDF:
+            raise UnsupportedError(f"{where}: Chat Completions takes WAV, MP3 and PDF, not {kind!r}")
         attachment = binary(part.source, where, self._measured)
         if audio is not None:
             end = b'","format":' + string(audio) + b"}"

@@ -17,10 +17,12 @@ import orjson
 
 from svir_core.body import Body, BodyWriter, Measurements
 from svir_core.check import at_least, expect
-from svir_core.errors import ConfigError, ContextOverflowError, UnsupportedError
+from svir_core.errors import ConfigError
 from svir_core.json_text import plain
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolMode
+from svir_core.wire.admission import admit
 from svir_core.wire.openai_chat.conversation import Conversation
+from svir_core.wire.settings import check_tool_choice, checked_max_tokens, with_extra, with_tool_extra
 
 EFFORTS: Final[Mapping[Effort, str]] = {
     Effort.OFF: "none",
@@ -33,12 +35,6 @@ EFFORTS: Final[Mapping[Effort, str]] = {
 """``reasoning_effort`` for every effort."""
 
 
-def _max_tokens(request: Request) -> int | None:
-    if request.max_tokens is not None and request.max_tokens < 0:
-        raise ConfigError("Request.max_tokens must not be negative; None is no limit")
-    return request.max_tokens
-
-
 def _effort(request: Request) -> str | None:
     return None if request.effort is None else EFFORTS[request.effort]
 
@@ -49,10 +45,7 @@ def _stream_options(request: Request) -> dict[str, Any] | None:
 
 def _tool(tool: Tool, where: str) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-    for key in tool.extra:
-        if key in function:
-            raise ConfigError(f"{where}.extra may not set {key!r}")
-    return {"type": "function", "function": {**function, **tool.extra}}
+    return {"type": "function", "function": with_tool_extra(function, tool, where)}
 
 
 def _tools(request: Request) -> list[dict[str, Any]] | None:
@@ -61,15 +54,11 @@ def _tools(request: Request) -> list[dict[str, Any]] | None:
 
 def _tool_choice(request: Request) -> Any:
     choice = request.tool_choice
-    if choice.mode is ToolMode.AUTO or (choice.mode is ToolMode.NONE and not request.tools):
-        return None
-    if choice.mode is ToolMode.REQUIRED and not request.tools:
-        raise UnsupportedError("tool_choice: a tool is required and none is offered")
-    if choice.mode is not ToolMode.NAMED:
-        return choice.mode.value
-    if all(tool.name != choice.name for tool in request.tools):
-        raise UnsupportedError(f"tool_choice: the tool {choice.name!r} is not offered")
-    return {"type": "function", "function": {"name": choice.name}}
+    check_tool_choice(request)
+    if choice.mode is ToolMode.NAMED:
+        return {"type": "function", "function": {"name": choice.name}}
+    # "none" without a tool on offer says nothing, and some servers refuse it
+    return choice.mode.value if request.tools and choice.mode is not ToolMode.AUTO else None
 
 
 def _parallel(request: Request) -> bool | None:
@@ -87,7 +76,7 @@ def _response_format(request: Request) -> dict[str, Any] | None:
 
 
 FIELDS: Final[Mapping[str, Callable[[Request], Any]]] = {
-    "max_tokens": _max_tokens,
+    "max_tokens": checked_max_tokens,
     "temperature": lambda request: request.temperature,
     "top_p": lambda request: request.top_p,
     "stop": lambda request: request.stop or None,
@@ -121,16 +110,12 @@ def optional_fields(request: Request) -> frozenset[str]:
 
 def _settings(request: Request, omit: frozenset[str], names: Mapping[str, str]) -> dict[str, Any]:
     """Every field of the body but the messages, as values that JSON can carry."""
-    for key in request.extra:
-        if key in OWNED:
-            raise ConfigError(f"Request.extra may not set {key!r}, which belongs to the codec")
     fields: dict[str, Any] = {"model": plain(request.model, "Request.model"), "stream": True}
     for name, read in FIELDS.items():
         value = None if name in omit else read(request)
         if value is not None:
             fields[names.get(name, name)] = plain(value, name)
-    fields.update(plain(request.extra, "Request.extra"))
-    return fields
+    return with_extra(fields, plain(request.extra, "Request.extra"), OWNED)
 
 
 def _omit(names: Iterable[str]) -> frozenset[str]:
@@ -187,20 +172,11 @@ class Encoder:
             conversation.message(message, f"messages[{number}]")
         writer.write(b"]}")
         body = writer.body()
-        self._admit(body.length, request.max_tokens, conversation)
+        admit(
+            body.length,
+            request.max_tokens,
+            conversation.counted,
+            context_tokens=self.context_tokens,
+            image_tokens=self.image_tokens,
+        )
         return body
-
-    def _admit(self, length: int, max_tokens: int | None, conversation: Conversation) -> None:
-        """Whether the request can fit at all: the byte length stands in for tokens (10 section 10)."""
-        if self.context_tokens is None:
-            return
-        if max_tokens == 0:
-            raise ContextOverflowError("max_tokens is 0: no room for an answer")
-        if self.image_tokens is not None:
-            length += conversation.images * self.image_tokens - conversation.image_bytes
-        needed = length + (max_tokens or 0)
-        if needed > self.context_tokens:
-            raise ContextOverflowError(
-                f"the request counts {needed} tokens (its length, with max_tokens), "
-                f"and the context has {self.context_tokens}"
-            )

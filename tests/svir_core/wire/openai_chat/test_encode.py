@@ -27,6 +27,7 @@ from svir_core.message import (
 )
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice
 from svir_core.response import Completion, FinishReason
+from svir_core.wire import part
 from svir_core.wire.openai_chat import conversation, encode
 from svir_core.wire.openai_chat.encode import Encoder, optional_fields
 
@@ -422,7 +423,7 @@ def test_a_part_its_role_cannot_carry_is_refused_by_name(role: Role, kind: type[
     else:
         assert error(request, UnsupportedError) == (
             f"messages[1].parts[1]: a message of the {role.value} role cannot carry "
-            f"{conversation.NAMES[kind]} in Chat Completions"
+            f"{part.NAMES[kind]} in Chat Completions"
         )
 
 
@@ -467,7 +468,7 @@ def test_a_cache_point_that_marks_nothing_is_refused(parts: list[Part | str], wo
 
 
 def test_the_tables_of_parts_are_whole() -> None:
-    assert set(conversation.NAMES) == set(EXAMPLES) == set(Part.__args__)
+    assert set(part.NAMES) == set(EXAMPLES) == set(Part.__args__)
     assert set(conversation.CARRIES) == set(Role)
 
 
