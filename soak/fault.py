@@ -6,11 +6,10 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-import anyio
 import attrs
 
 from soak.answer import Answer
-from svir_client.testing import End, Framing, Gate, Reply
+from svir_client.testing import End, Framing, Pause, Reply
 from svir_core import ErrorKind
 
 SHORT_SECONDS: Final = 0.3
@@ -67,16 +66,6 @@ class Plan:
     idle_timeout: float | None = None
 
 
-class Pause(Gate):
-    """A gate that opens by itself."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    async def pass_through(self) -> None:
-        await anyio.sleep(self._seconds)
-
-
 def _framing(rng: random.Random) -> Framing:
     return rng.choice(list(Framing))
 
@@ -93,9 +82,10 @@ def _whole(rng: random.Random, answer: Answer, pace: float) -> Plan:
 
 
 def _drip(rng: random.Random, answer: Answer, pace: float) -> Plan:
-    pieces: list[bytes | Gate] = []
+    pieces: list[bytes | Pause] = []
     for piece in answer.pieces:
-        pieces += [Pause(rng.uniform(0, PAUSE_SECONDS) * pace), piece]
+        seconds = rng.uniform(0, PAUSE_SECONDS) * pace
+        pieces += [Pause(seconds), piece] if seconds else [piece]
     return Plan((Reply.stream(*pieces, framing=_framing(rng)),), answer.body)
 
 

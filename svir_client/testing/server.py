@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -20,6 +20,9 @@ from svir_client.testing.wait import Wait
 
 if TYPE_CHECKING:
     from typing import Self
+
+BACKLOG: Final = 4096
+"""Connections that wait to be accepted: with a short queue a burst of a thousand clients sees some of them reset."""
 
 
 class MockServer:
@@ -125,7 +128,7 @@ class MockServer:
     async def __aenter__(self) -> Self:
         listener = self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.bind(("127.0.0.1", 0))
-        listener.listen(128)
+        listener.listen(BACKLOG)
         listener.setblocking(False)
         self._group = await anyio.create_task_group().__aenter__()
         self._group.start_soon(self._accept, listener, self._group)
