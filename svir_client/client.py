@@ -46,7 +46,7 @@ IDLE_SECONDS: Final = 300.0
 
 
 class ClientOptions(TypedDict, total=False):
-    """The options of :meth:`AsyncClient.openai` that say nothing of the address and the key."""
+    """The options of :meth:`AsyncClient.of` that say nothing of the address and the key."""
 
     headers: HeadersLike | None
     endpoint: str | None
@@ -65,8 +65,16 @@ class ClientOptions(TypedDict, total=False):
     extra: bool
 
 
+class KeyedOptions(ClientOptions, total=False):
+    """The options of every constructor: :meth:`AsyncClient.of` says what each means."""
+
+    api_key: ApiKey | None
+    api_key_env: str | None
+    api_key_file: str | os.PathLike[str] | None
+
+
 class AsyncClient:
-    """A client of one server, made by :meth:`openai` or :meth:`from_env`; used with ``async with``, or
+    """A client of one server, made by :meth:`openai`, :meth:`of` or :meth:`from_env`; used with ``async with``, or
     closed by :meth:`aclose`. Tasks share it, and with the h11 transport event loops do too.
 
     A mistake of the caller raises ``ConfigError``, ``UnsupportedError``, ``AttachmentError`` or
@@ -99,9 +107,22 @@ class AsyncClient:
         self._transport = _default_transport() if transport is None else _checked(transport)
 
     @classmethod
-    def openai(
+    def openai(cls, base_url: str | None, **options: Unpack[KeyedOptions]) -> Self:
+        """A client of a server that speaks Chat Completions; options and errors are those of :meth:`of`.
+
+        ``base_url`` is with or without ``/v1``; ``None`` only beside ``endpoint``.
+        """
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        if given.value[0] is None and given.value[1].get("endpoint") is None:
+            raise ConfigError("a client needs a base URL, or the whole URL as endpoint")
+        return cls.of(openai_chat.API, given.value[0], **given.value[1])
+
+    @classmethod
+    def of(
         cls,
-        base_url: str | None,
+        api: Api,
+        base_url: str | None = None,
         *,
         api_key: ApiKey | None = None,
         api_key_env: str | None = None,
@@ -122,10 +143,12 @@ class AsyncClient:
         quirks: Quirk = NONE,
         extra: bool = False,
     ) -> Self:
-        """A client of a server that speaks Chat Completions. Nothing is sent yet.
+        """A client of a server that speaks ``api``. Nothing is sent yet.
 
         Args:
-            base_url: with or without ``/v1``; ``None`` only beside ``endpoint``.
+            api: the wire API: ``openai_chat.API``, or one of the caller's own.
+            base_url: with or without the API's version at its end; ``None`` is where who made the API hosts it,
+                or nothing beside ``endpoint``.
             api_key: the key, or a function, async too, that is asked for it before each call.
             api_key_env: the environment variable that holds the key; read now.
             api_key_file: the file that holds it, blanks around it stripped; read now.
@@ -154,8 +177,8 @@ class AsyncClient:
         del api_key, base_url, endpoint, headers  # a traceback's locals show none of them
         key.read(os.environ)
         return cls(
-            openai_chat.API,
-            address.parse(allow_http),
+            api,
+            address.parse(allow_http, api),
             key=key,
             transport=transport,
             options=CodecOptions(
@@ -331,8 +354,13 @@ class _Address:
     endpoint: str | None
     headers: HeadersLike
 
-    def parse(self, allow_http: bool) -> Endpoint:
-        return Endpoint.parse(self.base_url, headers=self.headers, allow_http=allow_http, url=self.endpoint)
+    def parse(self, allow_http: bool, api: Api) -> Endpoint:
+        base_url = self.base_url
+        if base_url is None and self.endpoint is None:
+            base_url = api.base_url
+        return Endpoint.parse(
+            base_url, headers=self.headers, allow_http=allow_http, url=self.endpoint, versions=api.versions
+        )
 
 
 def _checked(transport: Transport) -> Transport:

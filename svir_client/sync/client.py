@@ -57,6 +57,7 @@ class Client:
     """
 
     openai = _Constructor(AsyncClient.openai)
+    of = _Constructor(AsyncClient.of)
     from_env = _Constructor(AsyncClient.from_env)
 
     def __init__(self, client: AsyncClient) -> None:

@@ -10,10 +10,11 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 
 from svir_client import AsyncClient, Compatibility
-from svir_client.client import ClientOptions
+from svir_client.client import ClientOptions, KeyedOptions
 from svir_client.testing import End, Framing, MockServer, Reply
 from svir_core.errors import (
     AttachmentError,
@@ -36,6 +37,7 @@ from svir_core.message import Image, Message, TextFile
 from svir_core.request import Effort, Request
 from svir_core.response import Reasoning
 from svir_core.wire.api import Model
+from svir_core.wire.openai_chat import ChatCompletions
 from svir_transport.h11 import H11Transport
 from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, cancelled_at_every_await, hello, text
 
@@ -44,6 +46,13 @@ pytestmark = pytest.mark.anyio
 KEY = "sk-0123456789abcdef"
 REFUSAL = Reply.document({"error": {"message": "no such field"}}, status=400)
 URL = "http://127.0.0.1:1"
+
+
+@attrs.frozen
+class HostedHere(ChatCompletions):
+    """An API whose maker hosts it on this machine."""
+
+    base_url: str
 
 
 @contextlib.asynccontextmanager
@@ -601,6 +610,30 @@ async def test_nothing_else_reads_the_environment(monkeypatch: pytest.MonkeyPatc
         assert server.requests[0].header("authorization") is None
 
 
-def test_from_env_takes_the_options_of_openai() -> None:
-    parameters = set(inspect.signature(AsyncClient.openai).parameters)
-    assert set(ClientOptions.__annotations__) == parameters - {"base_url", "api_key", "api_key_env", "api_key_file"}
+def test_the_constructors_take_the_options_of_the_general_one() -> None:
+    parameters = set(inspect.signature(AsyncClient.of).parameters) - {"api", "base_url"}
+    keys = {"api_key", "api_key_env", "api_key_file"}
+    assert set(ClientOptions.__annotations__) == parameters - keys
+    assert set(KeyedOptions.__annotations__) == parameters
+
+
+@pytest.mark.parametrize("options", [{}, {"api_key": "k"}])
+def test_no_address_is_no_client(options: Any) -> None:
+    with pytest.raises(ConfigError, match="base URL"):
+        AsyncClient.openai(None, **options)
+
+
+def test_an_option_that_does_not_exist_is_a_type_error() -> None:
+    options: Any = {"timeout": 5}
+    with pytest.raises(TypeError, match="timeout"):
+        AsyncClient.openai("http://127.0.0.1", **options)
+
+
+async def test_an_api_of_the_callers_own_and_where_it_is_hosted() -> None:
+    async with MockServer(Reply.document({"data": []}, framing=Framing.LENGTH)) as server:
+        api = HostedHere(server.origin)
+        async with AsyncClient.of(api) as client:
+            assert await client.list_models() == ()
+        async with AsyncClient.of(api, endpoint=f"{server.origin}/x") as client:
+            with pytest.raises(ConfigError, match="no base URL"):
+                await client.list_models()
