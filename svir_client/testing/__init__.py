@@ -15,6 +15,7 @@ from svir_client.testing.reply import End, Framing, Reply
 from svir_client.testing.script import Answer
 from svir_client.testing.scripted import Outcome, ScriptedTransport
 from svir_client.testing.server import MockServer
+from svir_client.testing.threaded import ThreadedMockServer
 from svir_client.testing.wait import Gate, Pause
 
 __all__ = (
@@ -29,6 +30,7 @@ __all__ = (
     "MockServer",
     "Outcome",
     "ScriptedTransport",
+    "ThreadedMockServer",
     # what it saw
     "RecordedConnection",
     "RecordedRequest",

@@ -16,6 +16,7 @@ from svir_client.testing.reply import End, Reply
 from svir_client.testing.request_reader import RequestReader
 from svir_client.testing.script import Answer, Script
 from svir_client.testing.seen import Seen
+from svir_client.testing.threaded import ThreadedMockServer
 from svir_client.testing.wait import Wait
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ class MockServer:
         """Wait until the client has closed every connection accepted so far."""
         for connection in tuple(self._open.values()):
             await connection.closed.wait()
+
+    def in_thread(self) -> ThreadedMockServer:
+        """The server for code that is not async: ``with MockServer(...).in_thread() as server:``."""
+        return ThreadedMockServer(self)
 
     async def __aenter__(self) -> Self:
         listener = self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
