@@ -110,11 +110,16 @@ class Bench:
         return self._transports[0]
 
     async def aclose(self) -> None:
-        """Close what the clause has left open."""
-        for response in self._responses:
-            await response.aclose()
-        for transport in self._transports:
-            await transport.aclose()
+        """Close all that the clause has left open, then raise what the first failure of that was."""
+        failure: Exception | None = None
+        left: list[TransportResponse | Transport] = [*self._responses, *self._transports]
+        for opened in left:
+            try:
+                await opened.aclose()
+            except Exception as error:  # noqa: BLE001 - raised below
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     async def open(
         self,

@@ -26,8 +26,8 @@ async def aclose_inside_a_body_closes(bench: Bench) -> None:
                 response = await bench.open(server)
                 if pieces:
                     await anext(aiter(response))
-                await response.aclose()
                 with within(SOON, "aclose before the end closes the connection"):
+                    await response.aclose()
                     await server.wait_closed()
                 expect(not response.complete, "a response closed before its end calls itself complete")
 
@@ -110,9 +110,12 @@ async def connection_that_the_server_closed_is_not_used(bench: Bench) -> None:
 
 async def drain_keeps_the_connection(bench: Bench) -> None:
     """``drain`` within its limits reads to the end, and the connection serves the next call."""
-    async with MockServer(answer(b"a" * 5000), answer(b"b", b"c", framing=Framing.CHUNKED), OK) as server:
-        for _ in range(2):
+    gates = [Gate(), Gate()]
+    replies = (answer(b"a" * 5000, gates[0], b"b"), answer(b"c", gates[1], b"d", framing=Framing.CHUNKED))
+    async with MockServer(*replies, OK) as server:
+        for gate in gates:
             response = await bench.open(server)
+            gate.open()
             await response.drain(seconds=SOON)
             expect(response.complete, "a response that was drained is not complete")
             await response.drain()

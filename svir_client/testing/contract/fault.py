@@ -115,7 +115,7 @@ async def head_of_more_than_256_kib_is_refused(bench: Bench) -> None:
             pieces: list[bytes | Gate] = [head[at : at + step] for at in range(0, len(head), step)]
             pieces[-1:] = [head[(len(pieces) - 1) * step : -1], Gate()]  # its end never comes
             async with MockServer(raw(*pieces)) as server:
-                call = bench.open(server)
+                call = bench.open(server, idle_timeout=SOON)
                 await bench.failure(call, ResponseLimitError, ProtocolError, unsent=False)
                 with within(SOON, "the connection of an endless head is closed"):
                     await server.wait_closed()
