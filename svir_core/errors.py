@@ -16,7 +16,8 @@
     └── ConfigError               the caller's mistake (also a ValueError)
 
 ``detail`` is always our own words. What the server said stands behind ``server_message()`` and is
-never part of ``str()`` or ``repr()``, so that a log line cannot leak a prompt; pickles keep it.
+never part of ``str()`` or ``repr()``, so that a log line cannot leak a prompt; pickles keep it. Nothing
+else of a call is reachable from an error but by its traceback: no request, no header, no address.
 Source: 00-architecture section 3, 10-chat-completions section 11.
 """
 
@@ -92,7 +93,7 @@ class SvirError(Exception):
     ) -> None:
         super().__init__(detail)
         self.detail = detail
-        if retryable is not None:
+        if retryable is not None and retryable is not self.retryable:
             self.retryable = retryable
         self.retry_after = retry_after
         self.status = status

@@ -63,6 +63,15 @@ class Withheld(Private, Generic[T]):
         return "<withheld>"
 
 
+def _no_key(value: object) -> str | None:
+    """Why ``value`` is no key; ``None`` when it is one."""
+    if not isinstance(value, str):
+        return f"a key must be str, not {type(value).__name__}"
+    if not _KEY.fullmatch(value):
+        return "a key must be visible ASCII, without spaces or line ends, and not empty"
+    return None
+
+
 class Secret(Private):
     """A key. Only :meth:`reveal` shows it; ``str``, ``repr`` and ``format`` withhold it.
 
@@ -74,12 +83,8 @@ class Secret(Private):
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
-        problem = None
-        if not isinstance(value, str):
-            problem = f"a key must be str, not {type(value).__name__}"
-        elif not _KEY.fullmatch(value):
-            problem = "a key must be visible ASCII, without spaces or line ends, and not empty"
-        else:
+        problem = _no_key(value)
+        if problem is None:
             self._value = value
         del value  # what is refused may still be most of a key: a traceback's locals do not show it
         if problem is not None:

@@ -41,6 +41,7 @@ def full(cls: type[SvirError], message: str | None = "the server's words") -> Sv
         server_message=message,
         anomalies=(Anomaly(AnomalyCode.UNKNOWN_FIELD, 3, b"x"),),
         offset=7,
+        retryable=not cls.retryable,
     )
 
 
@@ -65,16 +66,49 @@ def test_an_error_is_a_value_and_survives_pickle(cls: type[SvirError]) -> None:
     for error in (full(cls), cls("plain")):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             assert pickle.loads(pickle.dumps(error, protocol)) == error
-        again = copy.deepcopy(error)
-        assert again == error
-        assert hash(again) == hash(error)
-        assert again.server_message() == error.server_message()
-        assert again.partial == error.partial
+        for again in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps([error]))[0]):
+            assert again is not error
+            assert type(again) is cls
+            assert again == error
+            assert vars(again) == vars(error)
+            assert again.args == error.args == (error.detail,)
+            assert hash(again) == hash(error)
+            assert again.server_message() == error.server_message()
     assert full(cls) != cls("what was wrong")
     assert full(cls) != full(cls, "other words")
     assert cls("a") != cls("b")
     assert cls("a") != "a"
     assert cls("a") != next(other for other in CLASSES if other is not cls)("a")
+
+
+def test_every_attribute_is_set_in_these_tests() -> None:
+    bare, whole = vars(ProtocolError("x")), vars(full(ProtocolError))
+    assert all(whole[name] != bare[name] for name in bare)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_pickle_and_a_copy_hold_what_the_error_says_and_nothing_that_it_was_raised_with(cls: type[SvirError]) -> None:
+    error = full(cls)
+    error.add_note("sk-private")
+    vars(error)["request"] = "sk-private"
+    try:
+        raise error from ValueError("sk-private")
+    except SvirError as raised:
+        caught = raised
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert b"private" not in pickle.dumps(caught, protocol)
+    for again in (copy.copy(caught), copy.deepcopy(caught)):
+        assert again == full(cls)
+        assert (again.__cause__, again.__context__, again.__traceback__) == (None, None, None)
+        assert "private" not in f"{vars(again)}"
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_pickle_keeps_what_the_server_said_behind_its_accessor(cls: type[SvirError]) -> None:
+    stored = pickle.dumps(full(cls, "sk-private"))
+    assert pickle.loads(stored).server_message() == "sk-private"
+    assert "private" not in f"{pickle.loads(stored)!r} {pickle.loads(stored)}"
+    assert b"private" not in pickle.dumps(full(cls, None))
 
 
 @pytest.mark.parametrize("cls", CLASSES)

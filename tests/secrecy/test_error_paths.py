@@ -1,0 +1,81 @@
+"""No error of any kind shows, holds, stores or logs a key, a header value, an address or what the server said."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx
+import httpx2
+import pytest
+
+from svir_client.testing import MockServer
+from svir_client.transport import Transport
+from svir_core.errors import ErrorKind, SvirError
+from svir_transport.h11 import H11Transport
+from svir_transport.httpx import HttpxTransport
+from tests.secrecy.canary import HOST, Log, leaks
+from tests.secrecy.paths import PATHS, ErrorPath, Site
+from tests.svir_client.chat import SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def over_h11() -> AsyncGenerator[Transport]:
+    async with contextlib.aclosing(H11Transport()) as transport:
+        yield transport
+
+
+@asynccontextmanager
+async def over_httpx(library: Any) -> AsyncGenerator[Transport]:
+    async with library.AsyncClient() as client, contextlib.aclosing(HttpxTransport(client)) as transport:
+        yield transport
+
+
+TRANSPORTS: dict[str, Callable[[], AbstractAsyncContextManager[Transport]]] = {
+    "h11": over_h11,
+    "httpx": lambda: over_httpx(httpx),
+    "httpx2": lambda: over_httpx(httpx2),
+}
+
+_LOOK_UP = socket.getaddrinfo
+
+
+def without_the_host(host: Any, *arguments: Any, **options: Any) -> Any:
+    """The system's resolver, asked for every name but one: a test does not depend on the network."""
+    if host in (HOST, HOST.encode()):
+        raise socket.gaierror(socket.EAI_NONAME, f"{HOST} is not known")
+    return _LOOK_UP(host, *arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("path", "transport"),
+    [
+        pytest.param(path, transport, id=f"{path.name}-{transport}")
+        for path in PATHS
+        for transport in TRANSPORTS
+        if transport != path.not_over
+    ],
+)
+async def test_an_error_gives_nothing_away(path: ErrorPath, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", without_the_host)
+    log = Log()
+    with anyio.fail_after(SECONDS):
+        async with TRANSPORTS[transport]() as mover, MockServer(*path.replies, tls=path.tls) as server:
+            with log, pytest.raises((path.error, SvirError)) as caught:
+                await path.run(Site(server.origin, mover))
+            address = server.origin.partition("://")[2]
+        error = caught.value
+        assert type(error) is path.error or transport != "h11"  # which kind it is over others, conformance tells
+        assert leaks(error, log, address) == []
+
+
+def test_every_kind_of_error_has_its_paths() -> None:
+    kinds = {path.error.kind for path in PATHS if issubclass(path.error, SvirError)}
+    assert kinds == set(ErrorKind)
+    assert len({path.name for path in PATHS}) == len(PATHS)
