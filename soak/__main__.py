@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import anyio
+import attrs
 
 from soak import measure
 from soak.load import Load, Settings, Summary
@@ -37,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=0, help="so many calls cancelled at random, after that")
     parser.add_argument("--streams", type=int, default=1000, help="calls at once")
     parser.add_argument("--pace", type=float, default=1.0, help="by how much pauses are drawn out; 0 for none")
+    parser.add_argument("--case", type=int, help="only the call with this number")
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
     parser.add_argument("--transport", choices=tuple(TRANSPORTS), default="h11")
     parser.add_argument("--seed", type=int, default=1, help="of every draw")
@@ -49,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     seconds = chosen.minutes * 60 + chosen.seconds
     if seconds:
         settings = Settings(chosen.streams, seconds, chosen.seed, transport=chosen.transport, pace=chosen.pace)
+        if chosen.case is not None:
+            settings = attrs.evolve(settings, streams=1, calls=1, first=chosen.case)
         summary = load(settings, chosen.backend)
         print(table(settings, chosen.backend, summary), flush=True)
         if summary.violation is not None:

@@ -47,7 +47,7 @@ class Refusal:
 
 @attrs.frozen
 class Plan:
-    """One call, from the server's side.
+    """One call, from the server's side. As text it is what is needed to understand it; the seed gives it whole.
 
     Attributes:
         replies: to the first request; and to the second, which is the lean one.
@@ -64,6 +64,16 @@ class Plan:
     lossy: bool = False
     refused: Refusal | None = None
     idle_timeout: float | None = None
+
+    def __str__(self) -> str:
+        replies = "; ".join(_described(reply) for reply in self.replies)
+        return f"{replies}; {len(self.body)} bytes arrive, then {self.ending or 'the end'}"
+
+
+def _described(reply: Reply) -> str:
+    sizes = [len(piece) if isinstance(piece, bytes) else "wait" for piece in reply.body or ()]
+    head = reply.status if reply.raw is None else reply.raw
+    return f"{head!r} {reply.framing}, pieces {sizes}, cut at {reply.cut}, then {reply.end}"
 
 
 def _framing(rng: random.Random) -> Framing:

@@ -19,7 +19,7 @@ from soak.case import Case
 from soak.oracle import Violation, judge
 from soak.reader import run
 from soak.server import ServerProcess
-from soak.transport import TRANSPORTS, Tested
+from soak.transport import CONNECT_SECONDS, TRANSPORTS, Tested
 from svir_client import AsyncClient
 
 MARKS: Final = (0.1, 0.5, 1.0)
@@ -46,6 +46,7 @@ class Settings:
         calls: after how many calls it ends, at the latest.
         transport: a name of :data:`soak.transport.TRANSPORTS`.
         seed: of every draw.
+        first: the number of the first call.
         pace: by how much the pauses of servers and consumers are drawn out; 0 for none.
     """
 
@@ -53,6 +54,7 @@ class Settings:
     seconds: float
     seed: int
     transport: str = "h11"
+    first: int = 0
     calls: int | None = None
     pace: float = 1.0
 
@@ -100,7 +102,7 @@ class Load:
         self.settings = settings
         self.summary = Summary()
         self._server = server
-        self._numbers = itertools.count()
+        self._numbers = itertools.count(settings.first)
         self._began = time.monotonic()
         self._marks = list(MARKS)
         self._under_way = 0
@@ -110,7 +112,7 @@ class Load:
         before = measure.open_descriptors()
         spent = measure.processor_seconds()
         tested = TRANSPORTS[self.settings.transport](self.settings.streams * 9 // 10 + 1, None)
-        client = AsyncClient.openai(self._server.url, transport=tested.transport)
+        client = self._client(tested)
         async with anyio.create_task_group() as group:
             for _ in range(self.settings.streams):
                 group.start_soon(self._calls, client, tested, group.cancel_scope)
@@ -123,6 +125,9 @@ class Load:
             self.summary.violation = f"seed {self.settings.seed}, after {self.summary.calls} calls: {error}"
         await tested.transport.aclose()
         return self.summary
+
+    def _client(self, tested: Tested) -> AsyncClient:
+        return AsyncClient.openai(self._server.url, transport=tested.transport, connect_timeout=CONNECT_SECONDS)
 
     def _progress(self) -> float:
         passed = (time.monotonic() - self._began) / self.settings.seconds
@@ -144,7 +149,7 @@ class Load:
 
     async def _call(self, client: AsyncClient, tested: Tested, case: Case) -> None:
         if len(case.plan.replies) > 1:  # the client learns from it: that must not reach other cases
-            client = AsyncClient.openai(self._server.url, transport=tested.transport)
+            client = self._client(tested)
         self._under_way += 1
         try:
             with anyio.fail_after(CALL_SECONDS):

@@ -29,7 +29,7 @@ class Violation(Exception):
 
 @attrs.define
 class Told:
-    """What a decoder makes of the bytes that arrive; neither an answer nor an error: it waits for more."""
+    """What a decoder makes of the bytes that arrive; neither an answer nor an error: it would read on."""
 
     text: str = ""
     reasoning: str = ""
@@ -37,12 +37,14 @@ class Told:
     error: SvirError | None = None
 
 
-def told(body: bytes) -> Told:
-    """Decode ``body``, whose message goes on after it."""
+def told(body: bytes, *, ended: bool) -> Told:
+    """Decode ``body``; ``ended`` when the input is over after it, or cut off: a last line may have no line end."""
     decoder = openai_chat.Decoder()
-    events = decoder.push(body)
-    said = Told(error=events.error)
-    for event in events.items:
+    events = [decoder.push(body)]
+    if ended and not decoder.done:
+        events.append(decoder.finish())
+    said = Told(error=events[-1].error)
+    for event in (event for group in events for event in group.items):
         if isinstance(event, TextDelta):
             said.text += event.text
         elif isinstance(event, ReasoningDelta):
@@ -54,16 +56,16 @@ def told(body: bytes) -> Told:
 
 def endings(plan: Plan, said: Told) -> set[ErrorKind | None]:
     """How a stream that is read to its end may end; ``None`` is the whole answer."""
-    allowed: set[ErrorKind | None]
     if said.error is not None:
-        allowed = {said.error.kind}
-    elif said.completion is not None:
-        allowed = {None}
-    elif plan.ending in (None, ErrorKind.TRANSPORT):
-        allowed = {ErrorKind.TRUNCATED_STREAM}
+        kind: ErrorKind | None = said.error.kind
     else:
-        allowed = {plan.ending}
-    return allowed | _early(plan, ErrorKind.TRUNCATED_STREAM)
+        kind = None if said.completion is not None else plan.ending
+    return {kind} | _early(plan, ErrorKind.TRUNCATED_STREAM)
+
+
+def _of(plan: Plan) -> Told:
+    """What the whole script tells: a body that is cut off is an input that ended."""
+    return told(plan.body, ended=plan.ending in (None, ErrorKind.TRANSPORT))
 
 
 def _early(plan: Plan, cut: ErrorKind) -> set[ErrorKind | None]:
@@ -115,7 +117,7 @@ def _judge_relay(plan: Plan, seen: Seen) -> str:
     _expect(kind in {plan.ending} | _early(plan, ErrorKind.TRANSPORT), f"the relay ended with {seen.error!r}")
     if not _early(plan, ErrorKind.TRANSPORT):
         _expect(data == plan.body, f"{len(data)} of {len(plan.body)} bytes were relayed")
-    expected = told(data)
+    expected = told(data, ended=True)
     if expected.completion is not None:
         _expect(seen.tapped == expected.completion, "the tap missed the answer")
     else:
@@ -124,7 +126,7 @@ def _judge_relay(plan: Plan, seen: Seen) -> str:
 
 
 def _judge_stream(case: Case, seen: Seen) -> str:
-    plan, said = case.plan, told(case.plan.body)
+    plan, said = case.plan, _of(case.plan)
     _expect(said.text.startswith(seen.text), "the text is not what was sent")
     _expect(case.reader == "text" or said.reasoning.startswith(seen.reasoning), "the reasoning is not what was sent")
     if seen.completion is not None:
@@ -159,6 +161,6 @@ def _judge_partial(case: Case, seen: Seen, error: SvirError) -> None:
     """What an error says had been delivered is what was; the readers of less than all have seen less of it."""
     text = "" if error.partial is None else error.partial.text
     if case.reader == "complete":
-        _expect(told(case.plan.body).text.startswith(text), "the error's partial text is not what was sent")
+        _expect(_of(case.plan).text.startswith(text), "the error's partial text is not what was sent")
     else:
         _expect(text == seen.text, f"the error's partial text has {len(text)} characters, and {len(seen.text)} came")

@@ -42,7 +42,7 @@ def table(settings: Settings, backend: str, summary: Summary) -> str:
             f"  {f'at {mark:.0%}':<24}{size / 2**20:>10.1f} MiB"
             for mark, size in zip(MARKS, summary.resident, strict=False)
         ]
-    if summary.descriptors:
+    if len(summary.descriptors) == 3:
         lines.append("its open file descriptors")
         names = ("before", "at a mark", "after")
         lines += [f"  {name:<24}{count:>10,}" for name, count in zip(names, summary.descriptors, strict=False)]

@@ -40,9 +40,7 @@ class Tested:
 
 
 def _h11(connections: int, tls: ssl.SSLContext | None) -> Tested:
-    transport = H11Transport(
-        max_connections=connections, max_idle=MAX_IDLE, connect_timeout=CONNECT_SECONDS, ssl_context=tls
-    )
+    transport = H11Transport(max_connections=connections, max_idle=MAX_IDLE, ssl_context=tls)
     return Tested(transport, transport._pool)
 
 

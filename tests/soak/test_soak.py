@@ -115,7 +115,7 @@ def test_what_is_as_scripted_passes() -> None:
     case = case_of("slow drip", "events")
     assert judge(case, whole(case)) == "whole"
     relay = case_of("none", "relay")
-    answer = told(relay.plan.body).completion
+    answer = told(relay.plan.body, ended=True).completion
     assert judge(relay, Seen(data=bytearray(relay.plan.body), ended=True, tapped=answer)) == "relayed"
     assert judge(case_of("refused twice", "text"), Seen(error=_refused())) == "unsupported"
     assert judge(case, attrs.evolve(whole(case), left=True, completion=None)) == "left"
@@ -145,7 +145,7 @@ def test_an_answer_of_other_text_is_a_violation() -> None:
 
 def test_a_cut_answer_that_passes_for_a_whole_one_is_a_violation() -> None:
     case = case_of("cut", "events")
-    said = told(case.plan.body)
+    said = told(case.plan.body, ended=True)
     right = Seen(said.text, said.reasoning, error=TruncatedStreamError("cut", partial=_partial(said.text)))
     assert judge(case, right) == "truncated_stream"
     for wrong in (
@@ -179,7 +179,7 @@ def test_a_refusal_of_another_kind_is_a_violation() -> None:
 
 def test_a_relay_of_other_bytes_is_a_violation() -> None:
     case = case_of("none", "relay")
-    body, answer = case.plan.body, told(case.plan.body).completion
+    body, answer = case.plan.body, told(case.plan.body, ended=True).completion
     right = Seen(data=bytearray(body), ended=True, tapped=answer)
     for wrong in (
         attrs.evolve(right, data=bytearray(body[:-1])),
@@ -193,7 +193,7 @@ def test_a_relay_of_other_bytes_is_a_violation() -> None:
 
 def test_reading_on_after_a_cancelled_read_must_not_say_that_the_server_cut() -> None:
     case = case_of("slow drip", "cancelled read")
-    said = told(case.plan.body)
+    said = told(case.plan.body, ended=True)
     seen = Seen(said.text, said.reasoning, left=True, again=ConfigError("cancelled"))
     assert judge(case, seen) == "left"
     with pytest.raises(Violation, match="reading on"):
@@ -206,7 +206,7 @@ def test_what_each_fault_lets_arrive_is_at_most_the_answer() -> None:
             rng = random.Random(number)
             answer = draw(rng)
             plan = fault(rng, answer, 0.0)
-            said = told(plan.body)
+            said = told(plan.body, ended=False)
             assert answer.completion.text.startswith(said.text)
             assert (said.completion is None) or said.completion.parts == answer.completion.parts
             if plan.ending is ErrorKind.TIMEOUT:
