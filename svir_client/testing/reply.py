@@ -96,17 +96,17 @@ class Reply:
     informational: tuple[int, ...] = ()
     raw: bytes | None = None
 
-    # --- what to answer: each takes the attributes above as further keywords -------------------------
+    # --- what to answer: attributes above are further keywords; headers come after the content type ---
 
     @classmethod
-    def stream(cls, *pieces: bytes | Wait, **settings: Any) -> Self:
-        """A 200 event stream of these pieces."""
-        return cls(200, EVENT_STREAM, pieces, **settings)
+    def stream(cls, *pieces: bytes | Wait, status: int = 200, headers: Headers = (), **settings: Any) -> Self:
+        """An event stream of these pieces."""
+        return cls(status, (*EVENT_STREAM, *_pairs(headers)), pieces, **settings)
 
     @classmethod
-    def document(cls, document: object, status: int = 200, **settings: Any) -> Self:
+    def document(cls, document: object, status: int = 200, *, headers: Headers = (), **settings: Any) -> Self:
         """A JSON document."""
-        return cls(status, JSON, (json.dumps(document).encode(),), **settings)
+        return cls(status, (*JSON, *_pairs(headers)), (json.dumps(document).encode(),), **settings)
 
     @classmethod
     def text(
@@ -150,10 +150,11 @@ class Reply:
         return cls.stream(*pieces, **_over(settings, framing=Framing.CHUNKED))
 
     @classmethod
-    def models(cls, *models: str | Model, api: Api = openai_chat.API, **settings: Any) -> Self:
+    def models(cls, *models: str | Model, api: Api = openai_chat.API, headers: Headers = (), **settings: Any) -> Self:
         """The listing of these models; kept-alive unless ``framing`` says otherwise."""
         entries = [Model(model) if isinstance(model, str) else model for model in models]
-        return cls(200, JSON, (api.server.models(entries),), **_over(settings, framing=Framing.LENGTH))
+        settings = _over(settings, framing=Framing.LENGTH)
+        return cls(200, (*JSON, *_pairs(headers)), (api.server.models(entries),), **settings)
 
     @classmethod
     def recorded(cls, recording: Recording, speed: float = 0, **settings: Any) -> Self:
@@ -173,8 +174,8 @@ class Reply:
             framing = Framing.CHUNKED  # whose missing end shows; the whole length is not known
         headers = tuple((name, value) for name, value in recording.headers if name not in FRAMING_HEADERS)
         cut = None if recording.complete else recording.length
-        settings = _over(settings, framing=framing, cut=cut, end=end, before_head=before_head)
-        return cls(recording.status, headers, body, **settings)
+        settings = _over(settings, headers=headers, framing=framing, cut=cut, end=end, before_head=before_head)
+        return cls(recording.status, body=body, **settings)
 
     @classmethod
     def silence(cls) -> Self:

@@ -18,8 +18,11 @@ ALLOWED = {
 }
 """Which packages, besides the standard library, each distribution imports: what its pyproject.toml asks for."""
 
-LATE = {"svir_core/structure_model.py": {"msgspec", "pydantic"}}
-"""Imported inside a function, for the caller who uses them."""
+LATE = {
+    "svir_core/structure_model.py": {"msgspec", "pydantic"},
+    "svir_client/testing/pytest_plugin.py": {"pytest"},
+}
+"""Imported inside a function, for the caller who uses them; or by a module that only pytest imports."""
 
 NO_IO = {
     "asyncio", "concurrent", "fcntl", "glob", "http", "io", "logging", "mmap", "multiprocessing", "pathlib",

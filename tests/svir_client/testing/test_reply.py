@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -186,3 +187,13 @@ def test_the_framing_can_be_chosen() -> None:
     assert Reply.text("a").framing is Framing.CHUNKED
     assert Reply.text("a", framing=Framing.CLOSE).framing is Framing.CLOSE
     assert Reply.models().framing is Framing.LENGTH
+
+
+@pytest.mark.parametrize("reply", [Reply.stream(headers={"x-a": "b"}), Reply.text("a", headers=[("x-a", "b")])])
+def test_further_headers_come_after_the_content_type(reply: Reply) -> None:
+    assert reply.headers == (("content-type", "text/event-stream"), ("x-a", "b"))
+
+
+@pytest.mark.parametrize("make", [Reply.document, Reply.models])
+def test_a_document_has_further_headers_too(make: Callable[..., Reply]) -> None:
+    assert make("a", headers={"x-a": "b"}).headers == (("content-type", "application/json"), ("x-a", "b"))
