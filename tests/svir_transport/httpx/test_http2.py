@@ -1,0 +1,152 @@
+"""HTTP/2 by ALPN, over a client that asks for it: what is shared, what is closed, and when."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import trustme
+
+from svir_core.errors import ResponseTimeoutError, TransportError
+from svir_transport.httpx import HttpxTransport
+from tests.svir_transport.httpx.http2_server import Http2Server, http2_server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def server(authority: trustme.CA, tmp_path: Path) -> AsyncIterator[Http2Server]:
+    async with http2_server(authority, tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+async def transport(httpx: Any, authority: trustme.CA) -> AsyncIterator[HttpxTransport]:
+    context = ssl.create_default_context()
+    trust: Any = authority
+    trust.configure_trust(context)
+    async with httpx.AsyncClient(http2=True, verify=context, trust_env=False) as client:
+        transport = HttpxTransport(client)
+        yield transport
+        await transport.aclose()
+
+
+async def blocks(*data: bytes) -> AsyncIterator[bytes]:
+    for block in data:
+        yield block
+
+
+async def test_it_is_http_2_and_carries_the_request_as_given(server: Http2Server, transport: HttpxTransport) -> None:
+    response = await transport.open(server.request("/echo", 6), blocks(b"abc", b"def"))
+    assert b"".join([data async for data in response]) == b"abcdef"
+    assert response.complete
+    assert server.versions == ["2"]
+    assert dict(server.headers) == {
+        b"host": b"127.0.0.1:%d" % server.port,
+        b"x-secret": b"s3cr3t",
+        b"content-length": b"6",
+    }
+
+
+async def test_pieces_arrive_before_the_end(server: Http2Server, transport: HttpxTransport) -> None:
+    response = await transport.open(server.request("/gate"), None)
+    body = aiter(response)
+    assert await anext(body) == b"piece"
+    server.open_gate()
+    assert b"".join([data async for data in body]) == b" and rest"
+    await response.aclose()
+
+
+async def test_calls_share_a_connection_and_get_their_own_answers(
+    server: Http2Server, transport: HttpxTransport
+) -> None:
+    answers: dict[int, bytes] = {}
+
+    async def call(number: int) -> None:
+        data = b"%03d" % number * 50_000
+        response = await transport.open(server.request("/echo", len(data)), blocks(data[:70_000], data[70_000:]))
+        answers[number] = b"".join([data async for data in response])
+
+    await call(0)
+    async with anyio.create_task_group() as group:
+        for number in range(1, 20):
+            group.start_soon(call, number)
+    assert answers == {number: b"%03d" % number * 50_000 for number in range(20)}
+    assert len(set(server.clients)) == 1
+
+
+async def test_leaving_the_only_call_stops_the_server_and_the_next_call_is_served(
+    server: Http2Server, transport: HttpxTransport
+) -> None:
+    for _ in range(2):  # the second time on a connection made after one that was closed here
+        response = await transport.open(server.request("/endless"), None)
+        assert await anext(aiter(response)) == b"piece"
+        await response.aclose()
+        assert not response.complete
+        await server.stopped()
+    response = await transport.open(server.request("/echo", 3), blocks(b"abc"))
+    assert b"".join([data async for data in response]) == b"abc"
+
+
+async def test_a_cancelled_read_stops_the_server(server: Http2Server, transport: HttpxTransport) -> None:
+    response = await transport.open(server.request("/endless"), None)
+    body = aiter(response)
+    assert await anext(body) == b"piece"
+    with anyio.move_on_after(0.05):
+        await anext(body)
+    await server.stopped()
+    with pytest.raises(TransportError):
+        await anext(body)
+
+
+async def test_a_call_that_is_cancelled_before_its_head_stops_the_server(
+    server: Http2Server, transport: HttpxTransport
+) -> None:
+    async with anyio.create_task_group() as group:
+        group.start_soon(transport.open, server.request("/silent"), None)
+        await server.arrived()
+        group.cancel_scope.cancel()
+    await server.stopped()
+    response = await transport.open(server.request("/echo", 3), blocks(b"abc"))
+    assert b"".join([data async for data in response]) == b"abc"
+
+
+async def test_a_call_beside_others_leaves_them_alone_and_its_server_stops_after_them(
+    server: Http2Server, transport: HttpxTransport
+) -> None:
+    other = await transport.open(server.request("/gate"), None)
+    left = await transport.open(server.request("/endless"), None)
+    assert await anext(aiter(left)) == b"piece"
+    await left.aclose()
+    assert server.still_at_work
+    server.open_gate()
+    assert b"".join([data async for data in other]) == b"piece and rest"
+    await server.stopped()
+    assert len(set(server.clients)) == 1
+
+
+async def test_the_idle_clock_of_one_call_leaves_another_alone(server: Http2Server, transport: HttpxTransport) -> None:
+    other = await transport.open(server.request("/gate"), None)
+    impatient = await transport.open(server.request("/endless"), None, idle_timeout=0.05)
+    body = aiter(impatient)
+    assert await anext(body) == b"piece"
+    with pytest.raises(ResponseTimeoutError):
+        await anext(body)
+    server.open_gate()
+    assert b"".join([data async for data in other]) == b"piece and rest"
+
+
+async def test_http_2_is_offered_only_when_asked_for(server: Http2Server, httpx: Any, authority: trustme.CA) -> None:
+    context = ssl.create_default_context()
+    trust: Any = authority
+    trust.configure_trust(context)
+    for http2, version in ((False, "1.1"), (True, "2")):
+        transport = HttpxTransport(ssl_context=context, http2=http2)
+        response = await transport.open(server.request("/echo"), None)
+        assert [data async for data in response] == []
+        assert server.versions[-1] == version
+        await transport.aclose()
