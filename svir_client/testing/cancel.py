@@ -7,7 +7,7 @@ beside each other inside one call, and each waits for itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -73,7 +73,7 @@ class _Watched(Coroutine[Any, Any, Any]):
 
 
 @contextmanager
-def _asyncio_tasks(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _asyncio_tasks(loop: asyncio.AbstractEventLoop) -> Generator[None]:
     before = loop.get_task_factory()
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Future[Any]:
@@ -89,7 +89,7 @@ def _asyncio_tasks(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 @contextmanager
-def _trio_tasks() -> Iterator[None]:
+def _trio_tasks() -> Generator[None]:
     import trio  # only where it runs
 
     this = trio.lowlevel.current_task()

@@ -20,6 +20,7 @@ ALLOWED = {
 
 LATE = {
     "svir_core/structure_model.py": {"msgspec", "pydantic"},
+    "svir_client/testing/cancel.py": {"trio"},
     "svir_client/testing/pytest_plugin.py": {"pytest"},
 }
 """Imported inside a function, for the caller who uses them; or by a module that only pytest imports."""
