@@ -89,7 +89,7 @@ docs: $(READY) ## check the documentation: links, names, and that the code in it
 	$(BIN)/python -m pytest tests/docs
 
 dist: $(READY) ## build the distributions into dist/
-	for folder in svir_core svir_transport/h11 svir_client; do \
+	for folder in svir_core svir_transport/h11 svir_transport/httpx svir_client; do \
 		$(BIN)/python -m build --outdir dist $$folder || exit 1; done
 
 clean: ## remove what make has made

@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 ALLOWED = {
     "svir_core": {"svir_core", "attrs", "orjson"},
     "svir_transport/h11": {"svir_transport", "svir_core", "h11", "anyio"},
+    "svir_transport/httpx": {"svir_transport", "svir_core", "anyio"},  # of httpx2 or httpx nothing by name
     "svir_client": {"svir_client", "svir_core", "svir_transport", "anyio", "attrs", "h11", "orjson"},
 }
 """Which packages, besides the standard library, each distribution imports: what its pyproject.toml asks for."""
