@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import anyio
@@ -19,7 +20,7 @@ from svir_core.http_message import HttpRequest
 SOON: Final = 1.0
 """Seconds for what has to happen at once: long for a busy machine, short for a person."""
 
-SHORT: Final = 0.1
+SHORT: Final = 0.2
 """Seconds of a clock that is meant to run out."""
 
 AMPLE: Final = 5.0
@@ -48,6 +49,11 @@ def within(seconds: float, what: str) -> Generator[None]:
     with anyio.move_on_after(seconds) as scope:
         yield
     expect(not scope.cancelled_caught, f"{what}: not within {seconds:g} s")
+
+
+def soon(what: str) -> AbstractContextManager[None]:
+    """Bound a wait for ``what`` has to happen at once."""
+    return within(SOON, what)
 
 
 def answer(*pieces: bytes | Gate, framing: Framing = Framing.LENGTH, **settings: Any) -> Reply:
@@ -180,7 +186,8 @@ class Bench:
 
     def _check_words(self, error: SvirError) -> None:
         words = f"{error} {error!r}"
-        shown = [mark for mark in (*MARKS, *map(str, self._ports)) if mark in words]
+        shown = [mark for mark in MARKS if mark in words]
+        shown += [str(port) for port in self._ports if re.search(rf"\b{port}\b", words)]
         expect(not shown, f"an error shows what it ought to withhold ({', '.join(shown)}): {error!r}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 
 from svir_client.testing.cancel import cancelled_at_every_await
-from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, within
+from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, soon
 from svir_client.testing.reply import Framing, Reply
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate
@@ -40,14 +40,14 @@ async def _walk(
             yield work(server)
             after = f"after the cancellation at await {step}"
             async with MockServer(OK) as other:
-                with within(SOON, f"the next call {after}"):
+                with soon(f"the next call {after}"):
                     expect(await bench.whole(other) == b"ok", f"another body {after}")
             if kept and server.request_count == 1:
                 # Cancelled before the kept connection was taken: it is still good for a call, or closed.
-                with within(SOON, f"a call to the same server {after}"):
+                with soon(f"a call to the same server {after}"):
                     response = await bench.open(server)
                     await response.aclose()
-            with within(SOON, f"the server sees the close {after}"):
+            with soon(f"the server sees the close {after}"):
                 await server.wait_closed()
             step += 1
 
@@ -99,7 +99,7 @@ async def cancelled_wait_for_the_head(bench: Bench) -> None:
     """A call cancelled while the server is silent closes its connection."""
     async with MockServer(Reply.silence(), OK) as server:
         await _cancelled_when(server.wait_requests(1), bench.open(server))
-        with within(SOON, "the server sees the close"):
+        with soon("the server sees the close"):
             await server.wait_closed()
         expect(await bench.whole(server) == b"ok", "another body")
 
@@ -111,7 +111,7 @@ async def cancelled_wait_for_the_body(bench: Bench) -> None:
         body = aiter(await bench.open(server))
         await anext(body)
         await _cancelled_when(gate.reached(), anext(body))
-        with within(SOON, "the server sees the close"):
+        with soon("the server sees the close"):
             await server.wait_closed()
         expect(await bench.whole(server) == b"ok", "another body")
 

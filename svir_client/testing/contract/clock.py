@@ -8,7 +8,7 @@ from typing import Final
 
 import anyio
 
-from svir_client.testing.contract.bench import AMPLE, SHORT, SOON, Bench, Blocks, answer, expect, raw, within
+from svir_client.testing.contract.bench import AMPLE, SHORT, SOON, Bench, Blocks, answer, expect, raw, soon, within
 from svir_client.testing.contract.peer import MutePeer
 from svir_client.testing.reply import End, Reply
 from svir_client.testing.server import MockServer
@@ -26,7 +26,7 @@ PACE: Final = 0.2
 
 async def connect_timeout_bounds_tcp(bench: Bench) -> None:
     """A peer whose backlog is full: ``ResponseTimeoutError`` after ``connect_timeout``, unsent."""
-    with MutePeer(full=True) as peer, within(SOON, "connect_timeout ends the wait for TCP"):
+    with MutePeer(full=True) as peer, soon("connect_timeout ends the wait for TCP"):
         call = bench.open(peer.port, connect_timeout=SHORT, idle_timeout=AMPLE)
         await bench.failure(call, ResponseTimeoutError, unsent=True)
 
@@ -34,10 +34,10 @@ async def connect_timeout_bounds_tcp(bench: Bench) -> None:
 async def connect_timeout_bounds_tls(bench: Bench) -> None:
     """A peer that never answers the TLS handshake: ``ResponseTimeoutError``, unsent, and the connection is closed."""
     with MutePeer() as peer:
-        with within(SOON, "connect_timeout ends the wait for TLS"):
+        with soon("connect_timeout ends the wait for TLS"):
             call = bench.open(peer.port, scheme="https", connect_timeout=SHORT, idle_timeout=AMPLE)
             await bench.failure(call, ResponseTimeoutError, unsent=True)
-        with within(SOON, "the connection without TLS is closed"):
+        with soon("the connection without TLS is closed"):
             await peer.closed()
 
 
@@ -58,20 +58,20 @@ async def connect_timeout_ends_with_the_connection(bench: Bench) -> None:
 async def idle_timeout_bounds_the_head(bench: Bench) -> None:
     """No head for ``idle_timeout``: ``ResponseTimeoutError``, not unsent, and the connection is closed."""
     async with MockServer(Reply.silence()) as server:
-        with within(SOON, "idle_timeout ends the wait for the head"):
+        with soon("idle_timeout ends the wait for the head"):
             await bench.failure(bench.open(server, idle_timeout=SHORT), ResponseTimeoutError, unsent=False)
-        with within(SOON, "the connection of a silent server is closed"):
+        with soon("the connection of a silent server is closed"):
             await server.wait_closed()
 
 
 async def idle_timeout_bounds_each_read(bench: Bench) -> None:
     """No byte of the body for ``idle_timeout``: what came, then ``ResponseTimeoutError``, not unsent; it is closed."""
     async with MockServer(answer(b"piece", Gate(), b"never")) as server:
-        with within(SOON, "idle_timeout ends the wait for the body"):
+        with soon("idle_timeout ends the wait for the body"):
             response = await bench.open(server, idle_timeout=SHORT)
             failed = await bench.read_to_failure(response, ResponseTimeoutError)
         expect(failed.received == b"piece", f"{failed.received!r} came before")
-        with within(SOON, "the connection of a stalled body is closed"):
+        with soon("the connection of a stalled body is closed"):
             await server.wait_closed()
 
 
@@ -81,7 +81,7 @@ async def idle_timeout_bounds_a_write_without_progress(bench: Bench) -> None:
         with within(3 * SOON, "idle_timeout ends a write without progress"):
             call = bench.open(peer.port, Blocks(*[BLOCK] * MANY), length=MANY * len(BLOCK), idle_timeout=SHORT)
             await bench.failure(call, ResponseTimeoutError, unsent=False)
-        with within(SOON, "the connection that takes nothing is closed"):
+        with soon("the connection that takes nothing is closed"):
             await peer.closed()
 
 
@@ -135,7 +135,7 @@ async def refused_connection_is_unsent(bench: Bench) -> None:
 
 async def unknown_name_is_unsent(bench: Bench) -> None:
     """A name that no resolver knows: ``TransportError``, or ``ResponseTimeoutError`` of a slow resolver; unsent."""
-    call = bench.open(1, host="name.invalid", connect_timeout=AMPLE)
+    call = bench.open(_refusing_port(), host="name.invalid", connect_timeout=AMPLE)
     await bench.failure(call, TransportError, ResponseTimeoutError, unsent=True)
 
 

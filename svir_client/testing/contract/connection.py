@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import anyio
 
-from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, raw, read, read_until, within
+from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, raw, read, read_until, soon, within
 from svir_client.testing.reply import End, Framing
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate
@@ -26,7 +26,7 @@ async def aclose_inside_a_body_closes(bench: Bench) -> None:
                 response = await bench.open(server)
                 if pieces:
                     await anext(aiter(response))
-                with within(SOON, "aclose before the end closes the connection"):
+                with soon("aclose before the end closes the connection"):
                     await response.aclose()
                     await server.wait_closed()
                 expect(not response.complete, "a response closed before its end calls itself complete")
@@ -40,7 +40,7 @@ async def aclose_in_a_cancelled_scope_closes(bench: Bench) -> None:
         with anyio.CancelScope() as scope:
             scope.cancel()
             await response.aclose()
-        with within(SOON, "aclose in a cancelled scope closes the connection"):
+        with soon("aclose in a cancelled scope closes the connection"):
             await server.wait_closed()
 
 
@@ -48,9 +48,9 @@ async def aclose_waits_for_nothing(bench: Bench) -> None:
     """``aclose`` is over at once, however much of the body is still to come."""
     async with MockServer(answer(bytes(16 * 1024 * 1024))) as server:
         response = await bench.open(server)
-        with within(SOON, "aclose of a response with 16 MiB to come"):
+        with soon("aclose of a response with 16 MiB to come"):
             await response.aclose()
-        with within(SOON, "and its connection is closed"):
+        with soon("and its connection is closed"):
             await server.wait_closed()
 
 
@@ -92,7 +92,7 @@ async def connection_is_not_kept_when_the_server_says_so(bench: Bench) -> None:
     """``connection: close`` is honoured."""
     async with MockServer(answer(b"ok", headers=(("connection", "close"),)), OK) as server:
         await bench.whole(server)
-        with within(SOON, "the connection that the server gives up is closed"):
+        with soon("the connection that the server gives up is closed"):
             await server.wait_closed()
         expect(await bench.whole(server) == b"ok", "another body")
 
@@ -133,7 +133,7 @@ async def drain_gives_up_beyond_its_limit(bench: Bench) -> None:
             await response.drain(limit=1000, seconds=SOON)
             await response.aclose()
         expect(not response.complete, "16 MiB were read for a limit of 1000 bytes")
-        with within(SOON, "the connection that was not drained is closed"):
+        with soon("the connection that was not drained is closed"):
             await server.wait_closed()
 
 
@@ -141,10 +141,10 @@ async def drain_gives_up_after_its_seconds(bench: Bench) -> None:
     """``drain`` of a body that does not end closes the connection after ``seconds``, and raises nothing."""
     async with MockServer(answer(b"piece", Gate(), b"never")) as server:
         response = await bench.open(server)
-        with within(SOON, "a drain of 0.05 s"):
+        with soon("a drain of 0.05 s"):
             await response.drain(seconds=0.05)
             await response.aclose()
-        with within(SOON, "the connection that was not drained is closed"):
+        with soon("the connection that was not drained is closed"):
             await server.wait_closed()
 
 
@@ -160,7 +160,7 @@ async def drain_raises_nothing(bench: Bench) -> None:
             await response.drain(seconds=SOON)
             expect(not response.complete, "a broken response calls itself complete")
             await response.aclose()
-            with within(SOON, "the connection of a broken body is closed"):
+            with soon("the connection of a broken body is closed"):
                 await server.wait_closed()
 
 
@@ -170,7 +170,7 @@ async def transport_aclose_closes_idle_connections(bench: Bench) -> None:
         await bench.whole(server)
         expect(not server.connections[0].closed.is_set(), "the connection was not kept")
         await bench.transport.aclose()
-        with within(SOON, "the kept connection is closed with its transport"):
+        with soon("the kept connection is closed with its transport"):
             await server.wait_closed()
         await bench.transport.aclose()
         body = Blocks(b"x")
@@ -186,7 +186,7 @@ async def transport_aclose_closes_connections_in_use(bench: Bench) -> None:
         body = aiter(response)
         await anext(body)
         await bench.transport.aclose()
-        with within(SOON, "the connection in use is closed with its transport"):
+        with soon("the connection in use is closed with its transport"):
             await server.wait_closed()
         await bench.failure(anext(body), SvirError)
 

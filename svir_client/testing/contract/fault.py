@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from svir_client.testing.contract.bench import SOON, Bench, answer, expect, raw, read_until, within
+from svir_client.testing.contract.bench import SOON, Bench, answer, expect, raw, read_until, soon
 from svir_client.testing.reply import End, Framing, Reply
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate
@@ -22,7 +22,7 @@ async def _cut(bench: Bench, reply: Reply, received: bytes) -> None:
         response = await bench.open(server)
         failed = await bench.read_to_failure(response, TransportError)
         expect(failed.received == received, f"{len(failed.received)} bytes came before, in place of {len(received)}")
-        with within(SOON, "the connection of a body that was cut off is closed"):
+        with soon("the connection of a body that was cut off is closed"):
             await server.wait_closed()
 
 
@@ -83,7 +83,7 @@ async def bytes_that_are_no_http(bench: Bench) -> None:
     ):
         async with MockServer(raw(wire)) as server:
             await bench.failure(bench.open(server), ProtocolError, TransportError, unsent=False)
-            with within(SOON, f"the connection that said {wire!r} is closed"):
+            with soon(f"the connection that said {wire!r} is closed"):
                 await server.wait_closed()
 
 
@@ -117,7 +117,7 @@ async def head_of_more_than_256_kib_is_refused(bench: Bench) -> None:
             async with MockServer(raw(*pieces)) as server:
                 call = bench.open(server, idle_timeout=SOON)
                 await bench.failure(call, ResponseLimitError, ProtocolError, unsent=False)
-                with within(SOON, "the connection of an endless head is closed"):
+                with soon("the connection of an endless head is closed"):
                     await server.wait_closed()
 
 

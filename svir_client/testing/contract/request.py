@@ -9,14 +9,13 @@ import anyio
 from svir_client.testing.contract.bench import (
     AMPLE,
     SHORT,
-    SOON,
     Bench,
     Blocks,
     answer,
     expect,
     raw,
     read,
-    within,
+    soon,
 )
 from svir_client.testing.contract.peer import MutePeer
 from svir_client.testing.reply import End, Reply
@@ -94,7 +93,7 @@ async def body_is_sent_as_it_is_read(bench: Bench) -> None:
     gate = Gate()
 
     async def arrived() -> None:
-        with within(SOON, "the request's head reaches the server while its body is still being made"):
+        with soon("the request's head reaches the server while its body is still being made"):
             await server.wait_requests(1)
         gate.open()
 
@@ -163,7 +162,7 @@ async def body_s_own_exception_passes(bench: Bench) -> None:
                 raised = error
             expect(raised is failure, f"after {before} blocks the caller got {raised!r}")
             expect(body.closed > 0, "the body was not closed")
-            with within(SOON, "the connection of a request whose body failed is closed"):
+            with soon("the connection of a request whose body failed is closed"):
                 await server.wait_closed()
             expect(not server.requests, "the server got a whole request")
 
@@ -184,7 +183,7 @@ async def _misfit(bench: Bench, body: Blocks, length: int) -> None:
     async with MockServer(OK) as server:
         await bench.failure(bench.open(server, body, length=length), AttachmentError)
         expect(body.closed > 0, "the body was not closed")
-        with within(SOON, "the connection of a request whose body does not fit is closed"):
+        with soon("the connection of a request whose body does not fit is closed"):
             await server.wait_closed()
         expect(not server.requests, "the server got a whole request")
 

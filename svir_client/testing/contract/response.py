@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from svir_client.testing.contract.bench import SOON, Bench, answer, expect, raw, read, within
+from svir_client.testing.contract.bench import Bench, answer, expect, raw, read, soon
 from svir_client.testing.reply import Framing, Reply
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate
@@ -98,7 +98,7 @@ async def bytes_come_as_they_arrive(bench: Bench) -> None:
     for framing in Framing:
         gate = Gate()
         async with MockServer(answer(b"first", gate, b"second", framing=framing)) as server:
-            with within(SOON, f"the head and the first piece of a body framed by {framing}"):
+            with soon(f"the head and the first piece of a body framed by {framing}"):
                 response = await bench.open(server)
                 body = aiter(response)
                 first = await anext(body)
@@ -112,7 +112,7 @@ async def head_comes_before_its_body(bench: Bench) -> None:
     """``open`` returns with the head, though no byte of the body is there."""
     gate = Gate()
     async with MockServer(answer(gate, b"later")) as server:
-        with within(SOON, "the head of a response whose body is still to come"):
+        with soon("the head of a response whose body is still to come"):
             response = await bench.open(server)
         gate.open()
         expect(await read(response) == b"later", "another body")
