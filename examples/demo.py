@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import time
 from contextlib import ExitStack
 
@@ -16,7 +17,7 @@ import anyio
 from local_model import LocalModel, Unavailable
 from svir_client import AsyncClient, Compatibility
 from svir_client.testing import MockServer, Reply
-from svir_core import Effort, Message, Request, TextFile, Tool, ToolCall, ToolResult
+from svir_core import Completion, Effort, FinishReason, Message, Request, TextFile, Tool, ToolCall, ToolResult
 
 WEATHER = Tool(
     "get_weather",
@@ -112,24 +113,16 @@ async def meet_a_refusal() -> None:
     print(f"  learnt: {compat.explain()}")
 
 
-def event(delta: dict[str, object], finish: str | None = None) -> bytes:
-    """One chunk of a scripted stream."""
-    chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
-
-
 def hello(text: str = "Hello from the scripted server.") -> Reply:
-    """A scripted answer of text."""
-    words = [event({"content": word}) for word in text.split(" ")]
-    spaced = [piece for word in words for piece in (word, event({"content": " "}))][:-1]
-    return Reply.stream(*spaced, event({}, "stop"), b"data: [DONE]\n\n")
+    """A scripted answer of text, word by word."""
+    return Reply.text(*re.findall(r"\S+ ?", text))
 
 
 def a_call() -> Reply:
     """A scripted call."""
-    function = {"name": WEATHER.name, "arguments": '{"city": "Paris", "unit": "c"}'}
-    call = {"index": 0, "id": "call_1", "type": "function", "function": function}
-    return Reply.stream(event({"tool_calls": [call]}), event({}, "tool_calls"), b"data: [DONE]\n\n")
+    return Reply.completion(
+        Completion(FinishReason.TOOL_CALLS, [ToolCall("call_1", WEATHER.name, '{"city": "Paris", "unit": "c"}')])
+    )
 
 
 async def run(url: str, model: str) -> None:

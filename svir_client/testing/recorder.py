@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from svir_client.testing.recording import RecordedPiece, Recording
-from svir_client.testing.withhold import Mask, shown_request_headers, shown_target
+from svir_client.testing.withhold import Mask, shown_target
 from svir_client.transport import Transport, TransportResponse
 from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.http_message import HttpRequest, ResponseHead
@@ -149,8 +149,8 @@ class _Exchange:
         self._recorder.keep(
             Recording(
                 method=request.method,
-                target=shown_target(request.target),
-                request_headers=shown_request_headers(request.headers),
+                target=self._mask.text(shown_target(request.target)),
+                request_headers=self._mask.request_headers(request.headers),
                 request_body=None if self._sent is None else self._mask.data(b"".join(self._sent)),
                 status=None if head is None else head.status,
                 headers=() if head is None else self._mask.response_headers(head.headers),

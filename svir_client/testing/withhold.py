@@ -28,18 +28,13 @@ NO_CREDENTIALS = SHOWN_HEADERS | {"host", "connection", "transfer-encoding"}
 SHOWN_QUERY = frozenset({"alt", "api-version", "after_id", "before_id", "limit", "pagesize"})
 """Query parameters whose values are kept."""
 
-HIDDEN_RESPONSE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
-"""Response headers that hand out a credential. The others come from the server, which is asked to be known."""
+WITHHELD_RESPONSE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
+"""Response headers that hand out a credential; of the others only what repeats one of the request's is one."""
 
 SECRET_CHARACTERS = 6
 """Shorter values stand in any text by chance, and hide nothing."""
 
 Pairs = tuple[tuple[str, str], ...]
-
-
-def shown_request_headers(headers: Iterable[tuple[str, str]]) -> Pairs:
-    """Names of all, values of those that may be shown."""
-    return tuple((name, value if name.lower() in SHOWN_HEADERS else WITHHELD) for name, value in headers)
 
 
 def shown_target(target: str) -> str:
@@ -81,14 +76,19 @@ class Mask:
             at += len(piece)
         return result
 
+    def request_headers(self, headers: Iterable[tuple[str, str]]) -> Pairs:
+        """Names of all, values of those that may be shown."""
+        return tuple((name, self.text(value) if name.lower() in SHOWN_HEADERS else WITHHELD) for name, value in headers)
+
     def response_headers(self, headers: Iterable[tuple[str, str]]) -> Pairs:
         """The headers of the response without cookies and without what they repeat."""
         return tuple(
-            (name, WITHHELD if name.lower() in HIDDEN_RESPONSE_HEADERS else self._text(value))
+            (name, WITHHELD if name.lower() in WITHHELD_RESPONSE_HEADERS else self.text(value))
             for name, value in headers
         )
 
-    def _text(self, text: str) -> str:
+    def text(self, text: str) -> str:
+        """``text`` of the same length, without the credentials."""
         return self.data(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 

@@ -163,6 +163,10 @@ SECRETS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "cookies": ("/v1/x", (("cookie", f"a=b; session={CANARY}"),)),
     "key in the query": (f"/v1/x?api-version=1&key={CANARY}", ()),
     "escaped key in the query": (f"/v1/x?KEY={CANARY.replace('-', '%2d')}", ()),
+    "repeated in the path and in what is shown": (
+        f"/v1/{CANARY}/x",
+        (("api-key", CANARY), ("user-agent", f"mine/{CANARY}")),
+    ),
     "query without a name": (f"/v1/x?{CANARY}", ()),
 }
 
