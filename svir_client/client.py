@@ -175,7 +175,7 @@ class AsyncClient:
         key = KeySource(api_key, api_key_env, api_key_file)
         address = _Address(base_url, endpoint, () if headers is None else headers)
         del api_key, base_url, endpoint, headers  # a traceback's locals show none of them
-        key.read(os.environ)
+        key.read(Withheld(os.environ))
         return cls(
             api,
             address.parse(allow_http, api),
@@ -200,7 +200,9 @@ class AsyncClient:
         if not os.environ.get(URL_VARIABLE):
             raise ConfigError(f"the environment variable {URL_VARIABLE} is not set")
         key_variable = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
-        return cls.openai(os.environ[URL_VARIABLE], api_key_env=key_variable, **options)
+        given = Withheld(options)
+        del options  # a traceback's locals show none of them
+        return cls.openai(os.environ[URL_VARIABLE], api_key_env=key_variable, **given.value)
 
     async def complete(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
@@ -355,11 +357,13 @@ class _Address:
     headers: HeadersLike
 
     def parse(self, allow_http: bool, api: Api) -> Endpoint:
-        base_url = self.base_url
-        if base_url is None and self.endpoint is None:
-            base_url = api.base_url
+        hosted = self.base_url is None and self.endpoint is None
         return Endpoint.parse(
-            base_url, headers=self.headers, allow_http=allow_http, url=self.endpoint, versions=api.versions
+            api.base_url if hosted else self.base_url,
+            headers=self.headers,
+            allow_http=allow_http,
+            url=self.endpoint,
+            versions=api.versions,
         )
 
 

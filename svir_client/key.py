@@ -10,7 +10,7 @@ from typing import Final
 
 from svir_core.check import expect
 from svir_core.errors import ConfigError
-from svir_core.http_message import Secret
+from svir_core.http_message import Secret, Withheld
 
 KeyFunction = Callable[[], str | Secret | Awaitable[str | Secret]]
 ApiKey = str | Secret | KeyFunction
@@ -39,7 +39,7 @@ class KeySource:
         self._key: Secret | None = None
         self._function: KeyFunction | None = None
 
-    def read(self, environment: Mapping[str, str]) -> None:
+    def read(self, environment: Withheld[Mapping[str, str]]) -> None:
         """Find the key where the options say; all ``None`` is no key. A variable and a file are read now.
 
         Raises ``ConfigError`` when more than one option is given, or the one given leads to no key.
@@ -82,14 +82,16 @@ def _secret(value: str | Secret, what: str) -> Secret:
     raise ConfigError(f"{what}: {problem}")
 
 
-def _from_environment(name: str, environment: Mapping[str, str]) -> Secret:
+def _from_environment(name: str, environment: Withheld[Mapping[str, str]]) -> Secret:
     expect(name, str, "api_key_env")
     value = None
     with suppress(UnicodeError):  # a name that the system's encoding cannot spell
-        value = environment.get(name)
+        value = environment.value.get(name)
     if value is None:
         raise ConfigError(f"api_key_env: the environment has no variable {name!r}")
-    return _secret(value, f"the environment variable {name!r}")
+    given = Withheld(value)
+    del value
+    return _secret(given.value, f"the environment variable {name!r}")
 
 
 def _from_file(path: str | os.PathLike[str]) -> Secret:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import socket
 import ssl
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
@@ -409,7 +411,34 @@ def making(name: str, *, base: Any = f"http://127.0.0.1:1/{PATH}", **options: An
     return ErrorPath(f"making a client with {name}", ConfigError, run)
 
 
+ENVIRONMENT = {"SVIR_URL": f"ftp://{HOST}/{PATH}?{QUERY}", "SVIR_API_KEY": f"{KEY}\t{KEY}", "CANARY_KEY": f"two {KEY}"}
+"""What the variables hold while a path is gone."""
+
+
+async def _from_env(_site: Site) -> None:
+    AsyncClient.from_env(headers={"x-tenant": HEADER})
+
+
+def _key_file(name: str, content: bytes) -> ErrorPath:
+    """A client whose key is in a file that holds none."""
+
+    async def run(_site: Site) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "key"
+            path.write_bytes(content)
+            AsyncClient.openai(f"http://127.0.0.1:1/{PATH}", api_key_file=path, headers={"x-tenant": HEADER})
+
+    return ErrorPath(f"a key file with {name}", ConfigError, run)
+
+
 def mistakes() -> Iterator[ErrorPath]:
+    yield ErrorPath("an environment that is wrong", ConfigError, _from_env)
+    yield making("a variable without a key", api_key=None, api_key_env="CANARY_KEY")
+    yield making("a variable that is not there", api_key=None, api_key_env="CANARY_NONE")
+    yield making("a key file that is not there", api_key=None, api_key_file="/nowhere/key")
+    yield _key_file("two lines", f"{KEY}\n{KEY}\n".encode())
+    yield _key_file("no utf-8", b"\xff" + KEY.encode())
+    yield _key_file("too much", KEY.encode() * 5000)
     yield making("user and password in the URL", base=f"http://{KEY}:{KEY}@127.0.0.1/{PATH}")
     yield making("a query in the base URL", base=f"http://127.0.0.1/{PATH}?{QUERY}")
     yield making("a fragment", base=f"http://127.0.0.1/{PATH}#{QUERY}")

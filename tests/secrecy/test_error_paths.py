@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -19,21 +20,25 @@ from svir_core.errors import ErrorKind, SvirError
 from svir_transport.h11 import H11Transport
 from svir_transport.httpx import HttpxTransport
 from tests.secrecy.canary import HOST, Log, leaks
-from tests.secrecy.paths import PATHS, ErrorPath, Site
+from tests.secrecy.paths import ENVIRONMENT, PATHS, ErrorPath, Site
 from tests.svir_client.chat import SECONDS
 
 pytestmark = pytest.mark.anyio
 
 
+_TRUST = ssl.create_default_context()
+"""The system's trust, read once: that takes longer than a test."""
+
+
 @asynccontextmanager
 async def over_h11() -> AsyncGenerator[Transport]:
-    async with contextlib.aclosing(H11Transport()) as transport:
+    async with contextlib.aclosing(H11Transport(ssl_context=_TRUST)) as transport:
         yield transport
 
 
 @asynccontextmanager
 async def over_httpx(library: Any) -> AsyncGenerator[Transport]:
-    async with library.AsyncClient() as client, contextlib.aclosing(HttpxTransport(client)) as transport:
+    async with library.AsyncClient(verify=_TRUST) as client, contextlib.aclosing(HttpxTransport(client)) as transport:
         yield transport
 
 
@@ -64,6 +69,8 @@ def without_the_host(host: Any, *arguments: Any, **options: Any) -> Any:
 )
 async def test_an_error_gives_nothing_away(path: ErrorPath, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", without_the_host)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
     log = Log()
     with anyio.fail_after(SECONDS):
         async with TRANSPORTS[transport]() as mover, MockServer(*path.replies, tls=path.tls) as server:

@@ -14,7 +14,7 @@ import pytest
 from svir_client import AsyncClient
 from svir_client.key import KEY_FILE_BYTES, KeySource
 from svir_core.errors import ConfigError, TransportError
-from svir_core.http_message import Secret
+from svir_core.http_message import Secret, Withheld
 from svir_core.request import Request
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ KEY = "sk-0123456789abcdef"
 
 def key_source(api_key: Any, api_key_env: Any, api_key_file: Any, environment: Mapping[str, str]) -> KeySource:
     source = KeySource(api_key, api_key_env, api_key_file)
-    source.read(environment)
+    source.read(Withheld(environment))
     return source
 
 
