@@ -18,7 +18,12 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).parents[2]
-FOLDERS = {"svir-core": "svir_core", "svir-transport-h11": "svir_transport/h11", "svir-client": "svir_client"}
+FOLDERS = {
+    "svir-core": "svir_core",
+    "svir-transport-h11": "svir_transport/h11",
+    "svir-transport-httpx": "svir_transport/httpx",
+    "svir-client": "svir_client",
+}
 
 SERVER = """
 import http.server, threading
@@ -73,6 +78,16 @@ async def main():
     assert (response.head.status, body) == (200, b'{"data": [{"id": "m"}]}')
 anyio.run(main)
 """,
+    "svir-transport-httpx": """
+from svir_core import ConfigError
+from svir_transport.httpx import HttpxTransport
+try:
+    HttpxTransport()
+except ConfigError as error:
+    assert "pip install 'svir-transport-httpx[httpx2]'" in error.detail
+else:
+    raise AssertionError("there is no library, and nothing was said")
+""",
     "svir-client": STREAM
     + SERVER
     + """
@@ -87,6 +102,30 @@ async def main():
 anyio.run(main)
 """,
 }
+
+
+LIBRARY_JOB = (
+    STREAM
+    + SERVER
+    + """
+import importlib.util
+import anyio
+from svir_core import HttpRequest
+from svir_transport.httpx import HttpxTransport
+assert not {"httpx", "httpx2"} & set(sys.modules)
+assert importlib.util.find_spec(OTHER) is None
+async def main():
+    transport = HttpxTransport()
+    headers = (("host", f"127.0.0.1:{PORT}"),)
+    response = await transport.open(HttpRequest("GET", "http", "127.0.0.1", PORT, "/v1/models", headers, None), None)
+    body = b"".join([data async for data in response])
+    await response.aclose()
+    await transport.aclose()
+    assert (response.head.status, body) == (200, b'{"data": [{"id": "m"}]}')
+anyio.run(main)
+assert LIBRARY in sys.modules
+"""
+)
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +172,18 @@ def install(name: str, extras: set[str], wheels: dict[str, pathlib.Path], target
 def test_wheel_alone_does_its_job(name: str, wheels: dict[str, pathlib.Path], tmp_path: pathlib.Path) -> None:
     install(name, set(), wheels, tmp_path, set())
     program = f"import sys; sys.path.append({str(tmp_path)!r})\n{JOBS[name]}"
+    command = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(command, check=False, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("library", "other"), [("httpx2", "httpx"), ("httpx", "httpx2")])
+def test_the_httpx_transport_with_one_library_alone(
+    library: str, other: str, wheels: dict[str, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    install("svir-transport-httpx", {library}, wheels, tmp_path, set())
+    names = f"LIBRARY, OTHER = {library!r}, {other!r}"
+    program = f"import sys; sys.path.append({str(tmp_path)!r})\n{names}\n{LIBRARY_JOB}"
     command = [sys.executable, "-I", "-S", "-c", program]
     done = subprocess.run(command, check=False, timeout=60, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
