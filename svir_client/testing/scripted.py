@@ -268,8 +268,6 @@ class _Response:
             self._fail(TransportError("the connection was reset"))
         elif self._reply.end is End.STALL or self._reply.stall_head:
             await anyio.sleep_forever()
-        elif self._ended:
-            self._fail(TransportError("the response was cut off"))
         else:
-            self._ended = True
+            self._ended = True  # after which the parser never asks for more
             self._parser.receive_data(b"")

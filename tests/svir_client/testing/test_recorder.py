@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svir_client import AsyncClient, Transport
+from svir_client import AsyncClient, Transport, TransportResponse
 from svir_client.testing import (
     End,
     Framing,
@@ -305,6 +305,40 @@ async def test_a_body_is_closed_and_kept() -> None:
         (b"abc", 204, None),
         (b"", None, ErrorKind.TRANSPORT),
     ]
+
+
+class Iterating:
+    """A transport that goes through the body by ``async for``, and leaves it open."""
+
+    def __init__(self) -> None:
+        self.body = b""
+
+    async def open(self, request: HttpRequest, body: AsyncIterator[bytes] | None, **timeouts: Any) -> TransportResponse:
+        async for block in body or Nothing():
+            self.body += block
+        return await ScriptedTransport(Reply(204)).open(http(), None)
+
+    async def aclose(self) -> None:
+        """It holds nothing."""
+
+
+class Nothing:
+    """A body of no blocks, which cannot be closed."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        raise StopAsyncIteration
+
+
+async def test_a_transport_takes_the_body_as_it_likes() -> None:
+    kept: list[Recording] = []
+    with anyio.fail_after(20):
+        transport = Iterating()
+        response = await Recorder(transport, kept.append).open(http(), Nothing())
+        await response.drain()
+    assert transport.body == kept[0].request_body == b""
 
 
 GOOD = Recording(

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import socket
+import struct
+
 import anyio
 import anyio.abc
 import pytest
@@ -16,12 +19,12 @@ async def connect(server: MockServer) -> anyio.abc.SocketStream:
 
 
 async def read_all(stream: anyio.abc.SocketStream) -> bytes:
-    data = b""
+    data = bytearray()
     try:
         while True:
             data += await stream.receive()
     except anyio.EndOfStream:
-        return data
+        return bytes(data)
 
 
 async def test_replies_come_in_order_and_requests_are_recorded() -> None:
@@ -117,6 +120,52 @@ async def test_a_client_that_leaves_at_a_gate_is_seen() -> None:
                 await stream.send(REQUEST)
                 await gate.reached()
             await server.wait_closed()
+
+
+async def test_a_client_that_resets_at_a_gate_is_seen() -> None:
+    with anyio.fail_after(5):
+        gate = Gate()
+        async with MockServer(Reply.stream(b"ab", gate, b"cd")) as server:
+            stream = await connect(server)
+            await stream.send(REQUEST)
+            await gate.reached()
+            raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await anyio.aclose_forcefully(stream)
+            await server.wait_closed()
+            assert server.open_connections == 0
+
+
+async def test_what_a_client_sends_at_a_gate_is_its_next_request() -> None:
+    with anyio.fail_after(5):
+        gate = Gate()
+        replies = Reply.stream(b"ab", gate, b"cd", framing=Framing.CHUNKED), Reply.stream(b"ef")
+        async with MockServer(*replies) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            await gate.reached()
+            await stream.send(REQUEST)
+            gate.open()
+            assert (await read_all(stream)).endswith(b"ef")
+            assert server.request_count == 2
+
+
+async def test_a_client_that_leaves_inside_its_body_made_no_request() -> None:
+    with anyio.fail_after(5):
+        async with MockServer(Reply(204)) as server:
+            async with await connect(server) as stream:
+                await stream.send(REQUEST[:-3])
+            await server.wait_connections(1)
+            await server.wait_closed()
+            assert (server.request_count, server.open_connections) == (0, 0)
+
+
+async def test_a_reply_waits_for_a_client_that_reads_later() -> None:
+    size = 30_000_000  # more than any buffer between the two takes
+    with anyio.fail_after(20):
+        async with MockServer(Reply.stream(b"x" * size)) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            await server.wait_requests(1)
+            assert len(await read_all(stream)) > size
 
 
 async def test_an_early_answer_does_not_wait_for_the_body() -> None:
