@@ -9,7 +9,16 @@ import pathlib
 import pickle
 import traceback
 from collections.abc import Iterator
-from types import ModuleType, TracebackType
+from types import (
+    AsyncGeneratorType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
 from typing import TYPE_CHECKING, Any, cast
 
 from svir_core.errors import SvirError
@@ -34,7 +43,8 @@ LOGGERS = ("", "asyncio", "trio", "anyio", "h11", "httpx", "httpcore", "httpx2",
 """Whose records are looked at: the root's, and those of what lies below us."""
 
 OTHERS_URLS = frozenset({"httpx", "httpcore", "httpx2", "httpcore2"})
-"""Loggers that write the URLs and headers of every request by their own doing: a caller silences them."""
+"""Loggers that by their own doing write the URL of a request, and the headers of its response: a caller silences
+them. What svir gives them to send, they do not write."""
 
 
 def found(text: str, *canaries: str) -> list[str]:
@@ -86,6 +96,10 @@ def locals_shown(error: BaseException) -> Iterator[tuple[str, str]]:
                     yield f"{pathlib.Path(code.co_filename).name}:{line} {code.co_name}.{name}", _shown_as(value)
 
 
+HOLDERS = (FunctionType, MethodType, FrameType, CoroutineType, GeneratorType, AsyncGeneratorType)
+"""What holds whatever it was made or stopped with: an error that leads to one leads anywhere."""
+
+
 def reachable(error: BaseException) -> Iterator[object]:
     """Everything that an error leads to, but by its traceback: a frame of ours has the call in hand."""
     seen: set[int] = set()
@@ -96,7 +110,8 @@ def reachable(error: BaseException) -> Iterator[object]:
             continue
         seen.add(id(value))
         yield value
-        waiting += gc.get_referents(value)
+        if not isinstance(value, HOLDERS):
+            waiting += gc.get_referents(value)
 
 
 def text_of(value: object) -> str:
@@ -148,17 +163,17 @@ def leaks(error: BaseException, log: Log, *addresses: str) -> list[str]:
         for where, text in (*shown(error), *locals_shown(error))
         if found(text, *canaries, SERVER)
     ]
-    problems += [
-        f"the log of {name!r} shows {found(text, *canaries, SERVER)}"
-        for name, text in log.records
-        if name.partition(".")[0] not in OTHERS_URLS and found(text, *canaries, SERVER)
-    ]
+    for name, text in log.records:
+        others = name.partition(".")[0] in OTHERS_URLS
+        logged = found(text, *((KEY, HEADER, CALL_HEADER) if others else (*canaries, SERVER)))
+        if logged:
+            problems.append(f"the log of {name!r} shows {logged}")
     said = error.server_message() if isinstance(error, SvirError) else None
     for value in reachable(error):
         if found(text_of(value), *canaries) or (value is not said and found(text_of(value), SERVER)):
             problems.append(f"it leads to a {type(value).__name__}: {text_of(value)[:80]!r}")
-        elif callable(value) or hasattr(value, "gi_frame") or hasattr(value, "cr_frame"):
-            problems.append(f"it leads to a {type(value).__name__}, and so to whatever that holds")
+        elif isinstance(value, HOLDERS):
+            problems.append("it leads to a function or a frame, and so to whatever that holds")
     if isinstance(error, SvirError):
         problems += [
             f"{where} shows {found(text, *canaries)}" for where, text in stored(error) if found(text, *canaries)
