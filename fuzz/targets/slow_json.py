@@ -24,7 +24,7 @@ from svir_core.slow_json import (
     too_deep,
     without_lone_surrogates,
 )
-from svir_core.wire.openai_chat.payload import second_look
+from svir_core.wire.payload import second_look
 
 NOTHING = object()
 

@@ -31,12 +31,12 @@ from svir_core.wire.openai_chat import azure, extra, usage
 from svir_core.wire.openai_chat.calls import Calls, says_something
 from svir_core.wire.openai_chat.choice import Choices
 from svir_core.wire.openai_chat.document import as_chunk, holds_message, instead_of_delta, is_document
-from svir_core.wire.openai_chat.payload import second_look
 from svir_core.wire.openai_chat.progress import Progress
 from svir_core.wire.openai_chat.repetition import CallRepetition
 from svir_core.wire.openai_chat.speech import REASONING, SPOKEN, Said, Speech
 from svir_core.wire.openai_chat.surrogate import Mender
 from svir_core.wire.openai_chat.table import CHOICE_KEYS, CHUNK_KEYS, DONE, EVENT_TYPES, PLAIN, Move, step
+from svir_core.wire.payload import second_look
 from svir_core.wire.stream import StreamDecoder
 from svir_core.wire.verdict import Verdict, overflow_or_server
 
