@@ -79,6 +79,9 @@ class AnomalyCode(StrEnum):
     PAYLOAD_WITH_COLON = "payload_with_colon"
     WHOLE_DOCUMENT = "whole_document"
     LONE_SURROGATE = "lone_surrogate"
+    EVENT_NAME = "event_name"
+    OUT_OF_ORDER = "out_of_order"
+    UNKNOWN_FINISH = "unknown_finish"
 
 
 def _code(value: AnomalyCode | str) -> AnomalyCode:

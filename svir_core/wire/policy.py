@@ -30,6 +30,9 @@ REFUSED: Final[Mapping[AnomalyCode, tuple[type[SvirError], str]]] = {
     AnomalyCode.USAGE_REPEATED: (ProtocolError, "usage was reported twice, with different figures"),
     AnomalyCode.USAGE_INCOMPLETE: (ProtocolError, "a usage report lacks its token counts, or they are no counts"),
     AnomalyCode.WHOLE_DOCUMENT: (UnsupportedError, "the server sent a whole document where a stream was asked for"),
+    AnomalyCode.EVENT_NAME: (ProtocolError, "an event is not named after its data"),
+    AnomalyCode.OUT_OF_ORDER: (ProtocolError, "an event came where the protocol has no place for it"),
+    AnomalyCode.UNKNOWN_FINISH: (ProtocolError, "the answer ended for a reason that this API does not have"),
 }
 """``UNTERMINATED_EVENT`` is not here: strict drops such an event, and that is no error of its own."""
 

@@ -26,6 +26,9 @@ EXPECTED: dict[AnomalyCode, tuple[type[SvirError], str]] = {
     AnomalyCode.USAGE_REPEATED: (ProtocolError, "twice"),
     AnomalyCode.USAGE_INCOMPLETE: (ProtocolError, "lacks its token counts"),
     AnomalyCode.WHOLE_DOCUMENT: (UnsupportedError, "a whole document"),
+    AnomalyCode.EVENT_NAME: (ProtocolError, "not named after its data"),
+    AnomalyCode.OUT_OF_ORDER: (ProtocolError, "has no place for it"),
+    AnomalyCode.UNKNOWN_FINISH: (ProtocolError, "a reason that this API does not have"),
 }
 
 
