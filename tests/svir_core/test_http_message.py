@@ -4,6 +4,8 @@ import copy
 import json
 import pickle
 import tomllib
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from svir_core.http_message import (
     HttpRequest,
     ResponseHead,
     Secret,
+    Withheld,
     caller_headers,
 )
 from svir_core.version import VERSION
@@ -86,6 +89,48 @@ def test_a_key_that_cannot_be_a_header_is_refused_without_showing_it(value: Any)
     with pytest.raises(ConfigError) as caught:
         Secret(value)
     assert KEY not in shown(caught.value)
+
+
+def locals_of(error: BaseException) -> str:
+    """The locals of every frame but the test's own."""
+    frames = list(traceback.walk_tb(error.__traceback__))[1:]
+    assert frames
+    return " ".join(repr(frame.f_locals) for frame, _ in frames)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Secret(f"{KEY}\n"),
+        lambda: caller_headers({"x-a": f"{KEY}\n"}),
+        lambda: caller_headers([("x-a", KEY), ("x-a", KEY)]),
+        lambda: Endpoint.parse("https://h", api_key=f"two {KEY}"),
+        lambda: Endpoint.parse(f"https://{KEY}@h"),
+        lambda: Endpoint.parse("https://h", api_key=KEY, url=f"ftp://h/{KEY}"),
+        lambda: Endpoint.parse("https://h", api_key=KEY, headers={"x-a": f"{KEY}\0"}),
+    ],
+)
+def test_what_is_refused_shows_in_no_local_of_a_traceback(call: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        call()
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+    assert KEY not in locals_of(caught.value)
+
+
+def test_a_withheld_value_is_not_shown_and_not_pickled() -> None:
+    held = Withheld({"x-a": KEY})
+    assert held.value == {"x-a": KEY}
+    assert KEY not in shown(held)
+    assert repr(held) == "<withheld>"
+    with pytest.raises(ConfigError, match="not pickled"):
+        pickle.dumps(held)
+
+
+def test_checked_headers_are_a_tuple_that_shows_the_names_alone() -> None:
+    headers = caller_headers({"X-A": KEY, "x-b": KEY})
+    assert headers == (("x-a", KEY), ("x-b", KEY))
+    assert shown(headers).count("x-a: <withheld>") == shown(headers).count("x-b: <withheld>") == 5
+    assert KEY not in shown(headers)
 
 
 # --- headers of callers --------------------------------------------------------------------------
