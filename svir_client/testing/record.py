@@ -8,13 +8,15 @@ from typing import Any
 import anyio
 import attrs
 
+from svir_client.testing.withhold import shown_target
+
 
 @attrs.define
 class RecordedRequest:
     """One request.
 
     Attributes:
-        method, target: the request line; the target as it was sent, query included.
+        method, target: the request line; the target as it was sent, query included (withheld in ``repr``).
         headers: pairs in the order they came, names in lower case.
         body: the body without its framing (withheld in ``repr``).
         connection: which connection it came on, counted from 0.
@@ -22,7 +24,7 @@ class RecordedRequest:
     """
 
     method: str
-    target: str
+    target: str = attrs.field(repr=shown_target)
     headers: tuple[tuple[str, str], ...] = attrs.field(repr=False)
     body: bytes = attrs.field(default=b"", repr=False)
     connection: int = 0

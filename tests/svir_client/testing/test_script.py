@@ -75,3 +75,9 @@ async def test_what_the_function_raises_fails_the_test() -> None:
 async def test_remember_is_a_number(remember: int) -> None:
     with pytest.raises(ConfigError, match="remember"):
         MockServer(remember=remember)
+
+
+def test_a_recorded_request_shows_no_credential() -> None:
+    shown = repr(RecordedRequest("GET", "/v1/x?key=canary", (("api-key", "canary"),), b"canary"))
+    assert "/v1/x?key=<withheld>" in shown
+    assert "canary" not in shown
