@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 
 from svir_client.testing.cancel import cancelled_at_every_await
 from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expect, soon
@@ -98,7 +101,7 @@ async def cancelled_read(bench: Bench) -> None:
 async def cancelled_wait_for_the_head(bench: Bench) -> None:
     """A call cancelled while the server is silent closes its connection."""
     async with MockServer(Reply.silence(), OK) as server:
-        await _cancelled_when(server.wait_requests(1), bench.open(server))
+        await _cancelled_when(partial(server.wait_requests, 1), bench.open(server))
         with soon("the server sees the close"):
             await server.wait_closed()
         expect(await bench.whole(server) == b"ok", "another body")
@@ -110,25 +113,48 @@ async def cancelled_wait_for_the_body(bench: Bench) -> None:
     async with MockServer(answer(b"piece", gate, b"never"), OK) as server:
         body = aiter(await bench.open(server))
         await anext(body)
-        await _cancelled_when(gate.reached(), anext(body))
+        await _cancelled_when(gate.reached, anext(body))
         with soon("the server sees the close"):
             await server.wait_closed()
         expect(await bench.whole(server) == b"ok", "another body")
 
 
-async def _cancelled_when(happened: Coroutine[Any, Any, object], call: Any) -> None:
+async def _cancelled_when(happened: Callable[[], Awaitable[object]], call: Awaitable[object]) -> None:
     """Run ``call``, and cancel it when ``happened`` is over and nothing else can go on."""
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
 
             async def cancel() -> None:
-                await happened
+                await happened()
                 await anyio.wait_all_tasks_blocked()
                 scope.cancel()
 
             group.start_soon(cancel)
             await call
     expect(scope.cancelled_caught, "the call was over before it was cancelled")
+
+
+async def cancelled_task_of_asyncio(bench: Bench) -> None:
+    """On asyncio, what ``Task.cancel`` ends (so ``asyncio.timeout`` and ``wait_for``) closes its connection too."""
+    if not isinstance(anyio.lowlevel.current_token().native_token, asyncio.AbstractEventLoop):
+        return
+    gate = Gate()
+    async with MockServer(Reply.silence(), answer(b"piece", gate, b"never"), OK) as server:
+
+        async def read_on() -> None:
+            async for _ in await bench.open(server):
+                pass
+
+        for happened in (partial(server.wait_requests, 1), gate.reached):
+            task = asyncio.create_task(read_on())
+            await happened()
+            await anyio.wait_all_tasks_blocked()
+            task.cancel()
+            with soon("the server sees the close"):
+                await asyncio.wait([task])
+                await server.wait_closed()
+            expect(task.cancelled(), "the cancellation did not come through")
+        expect(await bench.whole(server) == b"ok", "another body")
 
 
 async def cancelled_drain(bench: Bench) -> None:
@@ -159,6 +185,7 @@ CLAUSES: Final = (
     cancelled_read,
     cancelled_wait_for_the_head,
     cancelled_wait_for_the_body,
+    cancelled_task_of_asyncio,
     cancelled_drain,
     cancelled_aclose,
 )

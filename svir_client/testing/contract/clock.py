@@ -139,6 +139,14 @@ async def unknown_name_is_unsent(bench: Bench) -> None:
     await bench.failure(call, TransportError, ResponseTimeoutError, unsent=True)
 
 
+async def failed_tls_is_unsent(bench: Bench) -> None:
+    """A peer that does not speak TLS: ``TransportError``, unsent, and the connection is closed."""
+    with MutePeer() as peer, soon("an answer that is no TLS ends the call, and the connection"):
+        async with anyio.create_task_group() as group:
+            group.start_soon(peer.closed, b"220 mail ready\r\n")
+            await bench.failure(bench.open(peer.port, scheme="https"), TransportError, unsent=True)
+
+
 async def request_that_left_is_not_unsent(bench: Bench) -> None:
     """The connection ends in place of an answer, or inside its head: ``TransportError``, not unsent."""
     for replies in (
@@ -176,6 +184,7 @@ CLAUSES: Final = (
     endless_timeouts_are_taken,
     refused_connection_is_unsent,
     unknown_name_is_unsent,
+    failed_tls_is_unsent,
     request_that_left_is_not_unsent,
     request_cut_off_is_not_unsent,
 )

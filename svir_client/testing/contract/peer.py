@@ -1,4 +1,4 @@
-"""A peer that listens and does nothing else: it accepts no one, reads nothing, and says nothing."""
+"""A peer that listens and, until it is told otherwise, does nothing else: it accepts no one and reads nothing."""
 
 from __future__ import annotations
 
@@ -50,13 +50,14 @@ class MutePeer:
         for one in self._sockets:
             one.close()
 
-    async def closed(self) -> int:
-        """Accept one connection and read it until its client closes; returns how many bytes came."""
+    async def closed(self, say: bytes = b"") -> int:
+        """Accept one connection, ``say`` something, and read until the client closes; returns how many bytes came."""
         listener = self._sockets[0]
         await anyio.wait_readable(listener)
         accepted, _ = listener.accept()
         self._sockets.append(accepted)
         accepted.setblocking(False)
+        accepted.send(say)
         count = 0
         try:
             while True:

@@ -170,7 +170,13 @@ CASES: Final = (
     _wrapped(ConnectClockForAll, "connect_timeout_ends_with_the_connection"),
     _wrapped(IdleClockForAll, "idle_timeout_is_no_total", "idle_timeout_waits_for_the_body"),
     _wrapped(RoundsClocks, "endless_timeouts_are_taken"),
-    _wrapped(NeverUnsent, "refused_connection_is_unsent", "unknown_name_is_unsent", "connect_timeout_bounds_tcp"),
+    _wrapped(
+        NeverUnsent,
+        "refused_connection_is_unsent",
+        "unknown_name_is_unsent",
+        "failed_tls_is_unsent",
+        "connect_timeout_bounds_tcp",
+    ),
     _wrapped(
         AlwaysUnsent,
         "request_that_left_is_not_unsent",
@@ -219,5 +225,6 @@ CASES: Final = (
         "aclose_waits_for_nothing",
         "cancelled_wait_for_the_head",
         "cancelled_wait_for_the_body",
+        "cancelled_task_of_asyncio",
     ),
 )
