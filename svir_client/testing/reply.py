@@ -55,7 +55,7 @@ class End(StrEnum):
     STALL = "stall"
     """Nothing more comes, and the connection stays open until the client closes it."""
     RESET = "reset"
-    """The connection is reset (RST)."""
+    """The connection is reset (RST); what no buffer of the client's has taken by then is lost, as in any reset."""
 
 
 def _pairs(headers: Headers) -> tuple[tuple[str, str], ...]:
