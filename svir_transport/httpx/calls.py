@@ -34,6 +34,7 @@ class Calls:
         self._under_way: dict[Origin, int] = {}
         self._shared: dict[Origin, list[Any]] = {}
         self._abandoned: set[Origin] = set()
+        self._closed: dict[Origin, int] = {}
 
     def begin(self, origin: Origin) -> None:
         """A call begins."""
@@ -45,6 +46,10 @@ class Calls:
         if all(network is not one for one in known):
             known.append(network)
 
+    def closed(self, origin: Origin) -> int:
+        """How many connections to ``origin`` were last closed here. The library learns of it by the next write."""
+        return self._closed.get(origin, 0)
+
     async def end(self, origin: Origin, *, abandoned: bool) -> None:
         """A call ends; ``abandoned`` when the server may still be at work for it. Never waits for a peer."""
         self._under_way[origin] -= 1
@@ -55,6 +60,8 @@ class Calls:
         del self._under_way[origin]
         if origin in self._abandoned:
             self._abandoned.remove(origin)
-            for network in self._shared.pop(origin):
+            networks = self._shared.pop(origin)
+            self._closed[origin] = len(networks)
+            for network in networks:
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True), contextlib.suppress(Exception):
                     await network.aclose()

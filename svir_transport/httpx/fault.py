@@ -77,9 +77,9 @@ def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
     return kind(f"{words}: {type(error).__name__}", unsent=unsent or row.unsent)
 
 
-def closed_here(error: BaseException) -> bool:
-    """Whether ``error`` says that a write found the connection closed on this side: nothing was written."""
-    return "WriteError" in _names(error) and any("ClosedResourceError" in _names(link) for link in _origins(error))
+def write_failed(error: BaseException) -> bool:
+    """Whether ``error`` says that a write failed."""
+    return "WriteError" in _names(error)
 
 
 def _names(error: BaseException) -> set[str]:

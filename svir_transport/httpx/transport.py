@@ -15,7 +15,7 @@ from svir_core.errors import ConfigError, ProtocolError, ResponseLimitError, Svi
 from svir_core.http_message import HttpRequest
 from svir_transport.httpx.blocks import Blocks
 from svir_transport.httpx.calls import CLOSE_SECONDS, Origin
-from svir_transport.httpx.fault import closed_here, translate
+from svir_transport.httpx.fault import translate, write_failed
 from svir_transport.httpx.library import Options, Response, installed, library_of, make_request, send
 from svir_transport.httpx.progress import Progress
 from svir_transport.httpx.request import check, raw_headers, url_of
@@ -178,7 +178,8 @@ class _Call:
         self.sent = False
 
     async def send(self, deadline: float, connect: float, idle: float) -> HttpxResponse:
-        """Send it, on another connection when one was found closed on this side and nothing was written."""
+        """Send it. A connection that was closed here costs an attempt, whose head did not leave."""
+        dead = self._site.calls.closed(self.origin)
         while True:
             progress = Progress(deadline=deadline, connect=connect, idle=idle)
             blocks = Blocks(self._upload, self._first, progress)
@@ -189,8 +190,8 @@ class _Call:
                 with progress.scope:
                     response = await self._attempt(progress, blocks)
             except Exception as error:  # noqa: BLE001 - whatever the library raises, ours is raised
-                again = blocks.whole and not progress.headers_written and closed_here(error)
-                failure = translate(error, unsent=progress.unsent or again)
+                again = dead > 0 and blocks.whole and not progress.headers_written and write_failed(error)
+                failure = translate(error, unsent=progress.unsent)
             finally:
                 self.sent = not progress.unsent
                 if response is None and progress.unsent:
@@ -203,6 +204,7 @@ class _Call:
                 raise blocks.as_raised(blocks.failure)
             if not again:
                 raise failure or progress.timeout()
+            dead -= 1
 
     async def _attempt(self, progress: Progress, blocks: Blocks) -> Response:
         made = make_request(

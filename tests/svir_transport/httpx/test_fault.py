@@ -18,7 +18,7 @@ from svir_core.errors import (
     SvirError,
     TransportError,
 )
-from svir_transport.httpx.fault import TABLE, closed_here, translate
+from svir_transport.httpx.fault import TABLE, translate, write_failed
 
 SECRET = "https://user:s3cr3t@server.example/path"
 
@@ -158,15 +158,9 @@ def test_a_chain_that_bites_its_tail() -> None:
     assert type(translate(error)) is TransportError
 
 
-def test_closed_on_this_side(httpx: Any) -> None:
-    closed = type("ClosedResourceError", (Exception,), {})
-    error = httpx.WriteError(SECRET)
-    assert not closed_here(error)
-    error.__context__ = closed()
-    assert closed_here(error)
-    error = httpx.ReadError(SECRET)
-    error.__context__ = closed()
-    assert not closed_here(error)
+def test_a_write_that_failed(httpx: Any) -> None:
+    assert write_failed(httpx.WriteError(SECRET))
+    assert not write_failed(httpx.ReadError(SECRET))
 
 
 def test_each_name_stands_once() -> None:

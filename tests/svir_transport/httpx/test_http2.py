@@ -115,6 +115,23 @@ async def test_a_call_that_is_cancelled_before_its_head_stops_the_server(
     assert b"".join([data async for data in response]) == b"abc"
 
 
+async def test_calls_at_once_after_one_that_was_left(server: Http2Server, transport: HttpxTransport) -> None:
+    response = await transport.open(server.request("/endless"), None)
+    assert await anext(aiter(response)) == b"piece"
+    await response.aclose()
+    answers: list[bytes] = []
+
+    async def call(number: int) -> None:
+        data = b"%d" % number
+        opened = await transport.open(server.request("/echo", 1), blocks(data))
+        answers.append(b"".join([data async for data in opened]))
+
+    async with anyio.create_task_group() as group:
+        for number in range(5):
+            group.start_soon(call, number)
+    assert sorted(answers) == [b"0", b"1", b"2", b"3", b"4"]
+
+
 async def test_a_call_beside_others_leaves_them_alone_and_its_server_stops_after_them(
     server: Http2Server, transport: HttpxTransport
 ) -> None:
