@@ -131,13 +131,11 @@ def test_a_response_that_a_new_process_drops_is_closed_there(monkeypatch: pytest
     transport = H11Transport()
 
     async def call() -> H11Response:
-        with anyio.fail_after(5):
-            async with anyio.create_task_group() as group:
-                group.start_soon(listener.accept)
-                await anyio.wait_all_tasks_blocked()
-                opening = asyncio.ensure_future(transport.open(listener.request(), None))
+        opening = asyncio.ensure_future(transport.open(listener.request(), None))
+        async with asyncio.timeout(5):
+            await listener.accept()
             await listener.answer(listener.peers[-1], OK[:-1])
-            return await opening
+        return await asyncio.wait_for(opening, 5)
 
     with asyncio.Runner() as runner:
         responses = [runner.run(call())]

@@ -152,11 +152,14 @@ class Call:
         self.told = anyio.Event()
         self.leaves = False
 
+    def hold(self, response: H11Response) -> None:
+        self.response = response
+
     async def run(self, over: H11Transport) -> None:
         with self.scope:
             try:
-                self.response = await over.open(self.request, None)
-                await self.told.wait()
+                self.hold(await over.open(self.request, None))
+                await self.told.wait()  # meanwhile the schedule may take the response away
                 if self.response is not None and not self.leaves:
                     await read(self.response)
             except SvirError:
@@ -170,7 +173,7 @@ class Call:
 class World:
     """A transport, its callers and its peers, and the steps that a schedule may take."""
 
-    def __init__(self, group: anyio.abc.TaskGroup) -> None:
+    def __init__(self) -> None:
         self.now = 0.0
         self.books = Books()
         self.transport = H11Transport(max_connections=MOST, max_idle=IDLE, idle_expiry=EXPIRY)
@@ -180,7 +183,6 @@ class World:
         self.dials: list[Dial] = []
         self.lines: list[Line] = []
         self.closed = False
-        self._group = group
 
     async def dial(self, origin: Origin, context: object, enter: Callable[[Phase], None]) -> Channel:
         enter(Phase.TCP)
@@ -201,7 +203,7 @@ class World:
     def idle_lines(self) -> list[Channel]:
         return [connection.channel for connection in self.pool._idle]
 
-    async def step(self, what: Do, number: int) -> None:
+    async def step(self, group: anyio.abc.TaskGroup, what: Do, number: int) -> None:
         self.calls = [call for call in self.calls if not call.done]
         asked = [line for line in self.open_lines() if line not in self.idle_lines()]
         answered = [call for call in self.calls if call.response is not None]
@@ -209,7 +211,7 @@ class World:
             case Do.CALL:
                 call = Call(80 + number % 2)
                 self.calls.append(call)
-                self._group.start_soon(call.run, self.transport)
+                group.start_soon(call.run, self.transport)
             case Do.LATER:
                 self.now += number
             case Do.CANCEL if self.calls:
@@ -277,16 +279,16 @@ STEPS = st.lists(st.tuples(st.sampled_from([*USUAL, *USUAL, *USUAL, *Do]), st.in
 async def test_the_books_balance_after_every_step(steps: list[tuple[Do, int]], close_at: int) -> None:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # FORGET: looked at in test_response
+        world = World()
         with anyio.fail_after(10):
             async with anyio.create_task_group() as group:
-                world = World(group)
                 patch.setattr(transport, "dial", world.dial)
                 patch.setattr(pool, "EARLY_CLOSE_SECONDS", -1.0)  # else the first close ends all keeping
                 for place, (what, number) in enumerate(steps):
                     if place == close_at:
                         await world.close()
                         world.check()
-                    await world.step(what, number)
+                    await world.step(group, what, number)
                     world.check()
                 await world.transport.aclose()
                 for call in world.calls:
