@@ -240,10 +240,10 @@ class StreamDecoder(ABC):
                 if name == "error":
                     self._fail_with(_of_error_event(payload), payload)
                 self._event(payload, name)
-                if self.done:
-                    return
             else:
                 self._unusual(kind, name, payload)
+            if self.done:
+                return
         if self._framer.error is not None:
             raise self._framer.error
 
