@@ -82,6 +82,8 @@ class AnomalyCode(StrEnum):
     EVENT_NAME = "event_name"
     OUT_OF_ORDER = "out_of_order"
     UNKNOWN_FINISH = "unknown_finish"
+    INDEX_MISSING = "index_missing"
+    TEXT_DIFFERS = "text_differs"
 
 
 def _code(value: AnomalyCode | str) -> AnomalyCode:
@@ -103,10 +105,10 @@ def joined_text(parts: tuple[Part, ...]) -> str:
 
 
 def merged_reasoning(parts: tuple[Part, ...]) -> tuple[Reasoning, ...]:
-    """One ``Reasoning`` per source, in order of first appearance, texts joined."""
+    """One ``Reasoning`` per source, in order of first appearance, texts joined; hidden reasoning has no text."""
     texts: dict[str, list[str]] = {}
     for part in parts:
-        if isinstance(part, Reasoning):
+        if isinstance(part, Reasoning) and part.text:
             texts.setdefault(part.source, []).append(part.text)
     return tuple(Reasoning(source, "".join(pieces)) for source, pieces in texts.items())
 

@@ -190,8 +190,15 @@ def read_without_huge(text: str) -> Any:
 
 
 def exact_text(value: Any) -> str:
-    """The JSON text of what :func:`read_exact` read: key order kept, strings as they were, numbers equal in value."""
-    return orjson.dumps(value, default=_as_spelled).decode()
+    """The JSON text of what :func:`read_exact` read: key order kept, strings as they were, numbers equal in value.
+
+    Raises ``ProtocolError`` when it nests deeper than the 254 levels that orjson writes.
+    """
+    try:
+        return orjson.dumps(value, default=_as_spelled).decode()
+    except orjson.JSONEncodeError:  # the depth: all else was JSON when it was read
+        pass
+    raise ProtocolError("a payload is nested deeper than can be kept")
 
 
 def _as_spelled(number: HugeNumber) -> orjson.Fragment:

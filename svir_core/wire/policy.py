@@ -33,6 +33,8 @@ REFUSED: Final[Mapping[AnomalyCode, tuple[type[SvirError], str]]] = {
     AnomalyCode.EVENT_NAME: (ProtocolError, "an event is not named after its data"),
     AnomalyCode.OUT_OF_ORDER: (ProtocolError, "an event came where the protocol has no place for it"),
     AnomalyCode.UNKNOWN_FINISH: (ProtocolError, "the answer ended for a reason that this API does not have"),
+    AnomalyCode.INDEX_MISSING: (ProtocolError, "an event does not say by its index what it is about"),
+    AnomalyCode.TEXT_DIFFERS: (ProtocolError, "a text as a whole is not what came of it in pieces"),
 }
 """``UNTERMINATED_EVENT`` is not here: strict drops such an event, and that is no error of its own."""
 

@@ -29,6 +29,8 @@ EXPECTED: dict[AnomalyCode, tuple[type[SvirError], str]] = {
     AnomalyCode.EVENT_NAME: (ProtocolError, "not named after its data"),
     AnomalyCode.OUT_OF_ORDER: (ProtocolError, "has no place for it"),
     AnomalyCode.UNKNOWN_FINISH: (ProtocolError, "a reason that this API does not have"),
+    AnomalyCode.INDEX_MISSING: (ProtocolError, "by its index"),
+    AnomalyCode.TEXT_DIFFERS: (ProtocolError, "what came of it in pieces"),
 }
 
 
