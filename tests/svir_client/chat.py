@@ -1,15 +1,18 @@
-"""What the scripted server says in the client's tests, and a task that is cancelled at a chosen await."""
+"""What the scripted server says in the client's tests, and a call that is cancelled at each of its awaits."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
+from soak import measure
 from svir_client import AsyncClient
-from svir_client.testing import MockServer, Reply
+from svir_client.testing import MockServer, Reply, cancelled_at_every_await
 from svir_core.request import Request
 from svir_transport.h11 import H11Transport
 
@@ -39,52 +42,34 @@ def hello(**settings: Any) -> Reply:
     return Reply.stream(*HELLO, **settings)
 
 
-class Steps:
-    """Awaits something and cancels ``scope`` as it suspends for the ``cancel_at``-th time, counted from 0."""
+async def cancelled_everywhere(
+    script: Callable[[], list[Reply]], work: Callable[[AsyncClient], Coroutine[Any, Any, object]], **options: Any
+) -> int:
+    """Cancel ``work`` at each of its awaits, with a server that says ``script`` each time; returns how many there are.
 
-    def __init__(self, work: Coroutine[Any, Any, Any], scope: anyio.CancelScope, cancel_at: int) -> None:
-        self._work = work
-        self._scope = scope
-        self._cancel_at = cancel_at
-        self.taken = 0
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        steps = self._work
-        resume: Callable[[Any], Any] = steps.send
-        argument: Any = None
-        while True:
-            try:
-                wanted = resume(argument)
-            except StopIteration as stop:
-                return stop.value
-            if self.taken == self._cancel_at:
-                self._scope.cancel()
-            self.taken += 1
-            try:
-                argument = yield wanted
-                resume = steps.send
-            except BaseException as error:  # noqa: BLE001 - whatever the event loop throws goes on to the coroutine
-                argument, resume = error, steps.throw
-
-
-async def cancelled_at_every_await(script: Callable[[], list[Reply]], work: Callable[[AsyncClient], Any]) -> int:
-    """Run ``work`` again and again, cancelled one await later each time, until it gets through.
-
-    Each time the server must see its connections closed, and the only slot of the transport's pool must
-    be free for another call. Returns how many awaits there were. A reply that ends with its connection
-    is asked for, since a connection whose message has ended is rightly kept.
+    Each time no slot is held, the server has no connection but the kept one, and the only slot serves another call;
+    when all is closed, there are as many file descriptors and tasks as before.
     """
-    step = 0
-    while True:
-        async with MockServer(*script()) as server, MockServer(hello()) as other:
-            transport = H11Transport(max_connections=1)
-            with anyio.fail_after(SECONDS):
-                with anyio.CancelScope() as scope:
-                    await Steps(work(AsyncClient.openai(server.origin, transport=transport)), scope, step)
-                await server.wait_closed()
+    await anyio.wait_all_tasks_blocked()
+    descriptors, tasks = measure.open_descriptors(), measure.tasks()
+
+    @contextlib.asynccontextmanager
+    async def attempt() -> AsyncGenerator[Coroutine[Any, Any, object]]:
+        with anyio.fail_after(SECONDS):
+            async with MockServer(*script()) as server, MockServer(hello()) as other:
+                transport = H11Transport(max_connections=1)
+                pool = transport._pool()
+                yield work(AsyncClient.openai(server.origin, transport=transport, **options))
+                await until(lambda: pool.leased == 0 and server.open_connections == pool.idle)
                 client = AsyncClient.openai(other.origin, transport=transport)
                 assert (await client.complete(REQUEST)).text == "Hello"
-            await transport.aclose()
-        if not scope.cancelled_caught:
-            return step
-        step += 1
+                await transport.aclose()
+            await until(lambda: (measure.open_descriptors(), measure.tasks()) == (descriptors, tasks))
+
+    return await cancelled_at_every_await(attempt)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Pass through the event loop until ``holds``; the limit is the caller's."""
+    while not holds():
+        await anyio.lowlevel.checkpoint()

@@ -39,7 +39,7 @@ from svir_core.response import Reasoning
 from svir_core.wire.api import Model
 from svir_core.wire.openai_chat import ChatCompletions
 from svir_transport.h11 import H11Transport
-from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, cancelled_at_every_await, hello, text
+from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, cancelled_everywhere, hello, text
 
 pytestmark = pytest.mark.anyio
 
@@ -460,9 +460,9 @@ async def test_a_listing_that_is_none(reply: Reply, kind: type[SvirError]) -> No
             await server.wait_closed()
 
 
-async def test_a_listing_cancelled_at_every_await_leaves_nothing_open() -> None:
+async def test_a_listing_cancelled_everywhere_leaves_nothing_open() -> None:
     script = [Reply.document({"data": []})]
-    assert await cancelled_at_every_await(lambda: script, lambda client: client.list_models()) > 3
+    assert await cancelled_everywhere(lambda: script, lambda client: client.list_models()) > 3
 
 
 # --- the client itself ---------------------------------------------------------------------------

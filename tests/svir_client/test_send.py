@@ -23,7 +23,7 @@ from svir_core.request import Effort
 from svir_core.response import Completion
 from svir_core.tap import Tap
 from svir_core.wire import openai_chat
-from tests.svir_client.chat import HELLO, REQUEST, SECONDS, cancelled_at_every_await, hello, text
+from tests.svir_client.chat import HELLO, REQUEST, SECONDS, cancelled_everywhere, hello, text
 
 pytestmark = pytest.mark.anyio
 
@@ -179,10 +179,10 @@ async def test_a_read_that_is_cancelled_ends_the_relay() -> None:
                 await anext(raw)
 
 
-async def test_cancelled_at_every_await_nothing_stays_open() -> None:
+async def test_cancelled_everywhere_nothing_stays_open() -> None:
     async def work(client: AsyncClient) -> None:
         async with client.send(REQUEST) as raw:
             async for _ in raw:
                 await anyio.lowlevel.checkpoint()
 
-    assert await cancelled_at_every_await(lambda: [hello()], work) > 3
+    assert await cancelled_everywhere(lambda: [hello()], work) > 3

@@ -26,7 +26,7 @@ from svir_core.limits import Limits
 from svir_core.message import Message, TextFile
 from svir_core.request import Request
 from svir_core.response import Usage
-from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, USAGE, cancelled_at_every_await, hello, text
+from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, USAGE, cancelled_everywhere, hello, text
 
 pytestmark = pytest.mark.anyio
 
@@ -272,21 +272,21 @@ SCRIPTS: dict[str, Callable[[], list[Reply]]] = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-async def test_cancelled_at_every_await_nothing_stays_open(script: str) -> None:
+async def test_cancelled_everywhere_nothing_stays_open(script: str) -> None:
     async def work(client: AsyncClient) -> None:
         with contextlib.suppress(SvirError):
             async with client.stream(REQUEST) as stream:
                 async for _ in stream:
                     await anyio.lowlevel.checkpoint()
 
-    assert await cancelled_at_every_await(SCRIPTS[script], work) > 3
+    assert await cancelled_everywhere(SCRIPTS[script], work) > 3
 
 
-async def test_complete_cancelled_at_every_await_leaves_nothing_open(tmp_path: pathlib.Path) -> None:
+async def test_complete_cancelled_everywhere_leaves_nothing_open(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("x" * 3_000_000)
     request = Request("m").message(Message.user("read", TextFile.path(path)))
-    assert await cancelled_at_every_await(lambda: [REFUSAL, hello()], lambda client: client.complete(request)) > 3
+    assert await cancelled_everywhere(lambda: [REFUSAL, hello()], lambda client: client.complete(request)) > 3
 
 
 async def test_a_read_that_is_cancelled_inside_the_block_closes() -> None:
