@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.request
+from collections.abc import Awaitable, Callable
 
 import anyio
 import attrs
@@ -130,7 +132,52 @@ async def test_output_limit(server: Server) -> None:
     assert answer.usage.output == 2
 
 
-async def test_leaving_the_stream_stops_the_server(server: Server) -> None:
+async def leave_by_break(client: AsyncClient, request: Request) -> None:
+    async with client.stream(request) as stream:
+        async for _ in stream:
+            break
+
+
+async def leave_by_exception(client: AsyncClient, request: Request) -> None:
+    with contextlib.suppress(LookupError):
+        async with client.stream(request) as stream:
+            await anext(stream)
+            raise LookupError
+
+
+async def leave_by_cancellation(client: AsyncClient, request: Request) -> None:
+    with anyio.CancelScope() as scope:
+        async with client.stream(request) as stream:
+            await anext(stream)
+            scope.cancel()
+            await anext(stream)
+
+
+async def cancel_one_read(client: AsyncClient, request: Request) -> None:
+    async with client.stream(request) as stream:
+        await anext(stream)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await anext(stream)
+
+
+async def leave_a_relay(client: AsyncClient, request: Request) -> None:
+    async with client.send(request) as raw:
+        await anext(raw)
+
+
+async def cancel_complete(client: AsyncClient, request: Request) -> None:
+    with anyio.move_on_after(1):
+        await client.complete(request)
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [leave_by_break, leave_by_exception, leave_by_cancellation, cancel_one_read, leave_a_relay, cancel_complete],
+)
+async def test_leaving_the_stream_stops_the_server(
+    server: Server, leave: Callable[[AsyncClient, Request], Awaitable[None]]
+) -> None:
     if not server.local:
         pytest.skip("only the server on this machine tells whether it is generating")
     request = Request(server.model, max_tokens=1900, temperature=1.2, extra={"ignore_eos": True}).user(
@@ -138,13 +185,21 @@ async def test_leaving_the_stream_stops_the_server(server: Server) -> None:
     )
     with anyio.fail_after(WAIT):
         async with AsyncClient.openai(server.url) as client:
-            async with client.stream(request) as stream:
-                async for _ in stream:
-                    break
+            await leave(client, request)
             # 1,900 tokens take over a minute: an idle server within the limit was stopped, not finished.
             with anyio.fail_after(20):
                 while await anyio.to_thread.run_sync(busy, server.url):
                     pass  # each question is a request of its own: no busy loop
+
+
+async def test_a_whole_answer_leaves_the_server_idle(server: Server) -> None:
+    if not server.local:
+        pytest.skip("only the server on this machine tells whether it is generating")
+    with anyio.fail_after(WAIT):
+        async with AsyncClient.openai(server.url) as client:
+            for _ in range(3):
+                await client.complete(question(server).replace(max_tokens=4))
+                assert not await anyio.to_thread.run_sync(busy, server.url)
 
 
 def busy(url: str) -> bool:
