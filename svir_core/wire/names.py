@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from svir_core.wire.anthropic_messages import encode as anthropic_messages
 from svir_core.wire.openai_chat import encode as openai_chat
 
-_TABLES: Final = ((openai_chat.OPTIONAL, openai_chat.RENAMES),)
+_TABLES: Final = tuple((table.OPTIONAL, table.RENAMES) for table in (openai_chat, anthropic_messages))
 """Of each API: its optional fields; svir's name of a field or a role, and what servers may call it."""
 
 OPTIONAL_FIELDS: Final = frozenset(name for optional, _ in _TABLES for name in optional)

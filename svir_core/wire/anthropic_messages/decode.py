@@ -1,0 +1,428 @@
+"""Decode a stream of Anthropic Messages: 21 sections 9 to 13.
+
+Where a rule lives: framing in ``sse``, a body that is no stream in ``opening``, failures in ``wire.failure`` and
+``wire.verdict``, payloads that are no JSON object in ``wire.payload``, what strict refuses and lenient forgives in
+``wire.policy``, what may follow what and what a stop reason means in ``table``, which block an event belongs to in
+``blocks``, what the events of a block amount to in ``block``, token counts in ``usage``. This file is the way of one
+event through them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import orjson
+
+from svir_core.check import expect
+from svir_core.errors import ProtocolError
+from svir_core.event import Event
+from svir_core.limits import Limits
+from svir_core.message import Part, ToolCall
+from svir_core.response import AnomalyCode, Completion, FinishReason, Usage
+from svir_core.slow_json import loosely, read_exact, read_without_huge, without_lone_surrogates
+from svir_core.sse import Kind
+from svir_core.wire.anthropic_messages import usage
+from svir_core.wire.anthropic_messages.blocks import SPOKEN, Blocks
+from svir_core.wire.anthropic_messages.said import Said
+from svir_core.wire.anthropic_messages.table import (
+    CUT,
+    DELTAS,
+    DONE,
+    EVENT_KEYS,
+    FALLBACK,
+    FINISHES,
+    MESSAGE_KEYS,
+    SOURCE,
+    STOP,
+    TEXT,
+    Move,
+    State,
+    step,
+)
+from svir_core.wire.api import Clock, Mode
+from svir_core.wire.failure import describe, sniff
+from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.payload import second_look
+from svir_core.wire.stream import StreamDecoder
+
+Path = tuple[str | int, ...]
+"""The keys that lead to an object of the event at hand."""
+
+
+class Decoder(StreamDecoder):
+    """One streamed answer of Anthropic Messages. Push bytes in any pieces, iterate what comes back, then ``finish()``.
+
+    Args:
+        mode: "strict" refuses what the protocol does not allow; "lenient" forgives and records it.
+        limits: what the response may cost.
+        clock: seconds, from any start; read here and where visible deltas come.
+        extra: keep what the server says beyond the protocol, and its own usage, on ``completion.extra``.
+
+    Raises ``ConfigError`` for an option that is none of these.
+    """
+
+    __slots__ = (
+        "_began",
+        "_blocks",
+        "_extra",
+        "_finish",
+        "_huge",
+        "_id",
+        "_model",
+        "_raw",
+        "_state",
+        "_usage",
+        "_word",
+    )
+
+    def __init__(
+        self,
+        *,
+        mode: Mode | str = Mode.STRICT,
+        limits: Limits | None = None,
+        clock: Clock = time.monotonic,
+        extra: bool = False,
+    ) -> None:
+        limits = Limits() if limits is None else expect(limits, Limits, "limits")
+        super().__init__(mode=mode, limits=limits, clock=clock, types=None, terminator=None)
+        self._blocks = Blocks(
+            limits.tool_calls, {TEXT: self._text, SOURCE: partial(self._reasoned, SOURCE)}, self._called
+        )
+        self._state = State.START
+        self._began = False
+        self._id: str | None = None
+        self._model: str | None = None
+        self._usage: Json = {}
+        self._word: str | None = None
+        self._finish = FinishReason.OTHER
+        self._extra: Json | None = {} if expect(extra, bool, "extra") else None
+        self._raw: Json | None = None  # the event at hand, lone surrogates still in it
+        self._huge = False  # whether it has numbers that no float holds
+
+    def _named(self) -> tuple[Usage | None, str | None, str | None]:
+        return usage.read(self._usage), self._model, self._id
+
+    # --- payloads --------------------------------------------------------------------------------
+
+    def _event(self, payload: bytes, name: str | None) -> None:
+        if not payload or name == "ping" or payload.strip() == DONE:
+            return
+        event: Any
+        try:
+            event = orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            event = None
+        self._raw = None
+        self._huge = False
+        if is_object(event):
+            self._sniff(event)
+        else:
+            if name is not None and name not in HANDLERS and not is_object(loosely(payload)):
+                return  # an event that the API may add need not be JSON
+            event = self._look_again(payload)
+            if event is None:
+                return
+        kind = self._type(event, name)
+        handler = HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, event)
+        elif kind == "message" and self._state is State.START and _is_message(event):
+            self._forgive(AnomalyCode.WHOLE_DOCUMENT)
+            self._replay(event)
+
+    def _look_again(self, payload: bytes) -> Json | None:
+        """The object in a payload that the JSON library does not take, or that is none. A failure comes first."""
+        found = second_look(payload)
+        if found.chunk is not None:
+            self._sniff(found.chunk)
+        for code in found.codes:
+            self._forgive(code)
+        self._raw = found.raw
+        self._huge = found.huge
+        return found.chunk
+
+    def _sniff(self, event: Json) -> None:
+        failure = sniff(event)
+        if failure is None and event.get("type") == "error":
+            failure = describe(event)
+        if failure is not None:
+            self._fail_with(failure, self._payload)
+
+    def _type(self, event: Json, name: str | None) -> str:
+        """The type of an event is what its data says; its name says the same."""
+        kind = event.get("type")
+        if kind == name and name is not None:
+            return name
+        if not isinstance(kind, str):
+            if name is None or name in HANDLERS:
+                self._forgive(AnomalyCode.EVENT_NAME)
+            return name or ""
+        if kind in HANDLERS or name in HANDLERS:
+            self._forgive(AnomalyCode.EVENT_NAME)
+        return kind
+
+    def _unusual(self, kind: Kind, name: str | None, payload: bytes) -> None:
+        """Of an event that never ended only ``message_stop`` counts: its data is whole, and nothing would have been
+        read after it (10 section 1, of ``[DONE]``)."""
+        if kind is Kind.REST and name == STOP and is_object(event := loosely(payload)) and event.get("type") == STOP:
+            self._event(payload, name)
+        else:
+            super()._unusual(kind, name, payload)
+
+    def _document(self, document: Any) -> bool:
+        if not _is_message(document):
+            return False
+        self._forgive(AnomalyCode.WHOLE_DOCUMENT)
+        self._replay(self._look_again(self._payload) or document)
+        return True
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def _step(self, move: Move) -> None:
+        self._state = step(self._state, move, self._forgive)
+
+    def _message_start(self, event: Json) -> None:
+        message = self._object(event, "message")
+        if message.get("content"):
+            raise ProtocolError("an answer begins with content in it")
+        self._step(Move.MESSAGE)
+        self._begin(message, ("message",))
+
+    def _begin(self, message: Json, path: Path) -> None:
+        """The message as it begins, at ``path`` of the event at hand. A second one is ignored, unless another answer
+        began with it."""
+        model = self._string(message, "model")
+        message_id = self._string(message, "id")
+        if self._began:
+            if message_id is not None and message_id != self._id:
+                if len(self._blocks):
+                    raise ProtocolError("another answer began in the middle of this one")
+                self._forgive(AnomalyCode.ID_CHANGED)
+            return
+        self._began = True
+        self._id = message_id
+        self._model = self._model or model
+        later = dict(self._usage)
+        self._report(message, path)
+        usage.merge(self._usage, later)
+        self._keep(message, path, MESSAGE_KEYS)
+
+    def _block_start(self, event: Json) -> None:
+        index = _index(event)
+        block = event.get("content_block")
+        if not is_object(block):
+            raise ProtocolError("a block is not an object")
+        self._step(Move.BLOCK)
+        self._start(index, self._said(block, ("content_block",)))
+
+    def _start(self, index: int, block: Said) -> None:
+        self._blocks.start(index, block)
+        fields = block.fields
+        if fields["type"] == FALLBACK and is_object(target := fields.get("to")):
+            self._model = self._string(target, "model") or self._model
+
+    def _block_delta(self, event: Json) -> None:
+        index = _index(event)
+        delta = event.get("delta")
+        if not is_object(delta):
+            raise ProtocolError("a delta is not an object")
+        kind = delta.get("type")
+        if not isinstance(kind, str):
+            raise ProtocolError("a delta has no type")
+        if self._blocks.find(index) is not None:
+            self._step(Move.DELTA)
+        elif kind in DELTAS:
+            self._step(Move.STRAY_DELTA)
+            self._start(index, self._imagined(DELTAS[kind]))
+        else:
+            return
+        self._blocks.push(index, kind, self._said(delta, ("delta",)))
+
+    def _imagined(self, kind: str) -> Said:
+        """The start, which never came, of a block that need not say more than its type."""
+        if kind not in SPOKEN:
+            raise ProtocolError("a delta of a block that did not begin")
+        start = {"type": kind}
+        return Said(start, start, lambda: start, self._forgive)
+
+    def _block_stop(self, event: Json) -> None:
+        index = _index(event)
+        block = self._blocks.find(index)
+        if block is None or block.stopped:
+            self._step(Move.STRAY_STOP)
+            return
+        self._step(Move.STOP)
+        self._blocks.stop(index)
+        if self._state is State.OPEN and self._blocks.open:
+            self._state = State.BLOCK
+
+    def _message_delta(self, event: Json) -> None:
+        delta = self._object(event, "delta")
+        word = delta.get("stop_reason")
+        self._step(Move.USAGE if word is None or word == "" else Move.FINISH)
+        self._finished(word)
+        self._report(event, ())
+        self._keep(event, (), EVENT_KEYS)
+        self._keep(delta, ("delta",), MESSAGE_KEYS)
+
+    def _finished(self, word: Any) -> None:
+        """Why the answer ended, if ``word`` says so."""
+        if word is None or word == "":
+            return
+        if not isinstance(word, str):
+            raise ProtocolError("the stop reason is not a string")
+        if self._word is not None and word != self._word:
+            raise ProtocolError("the answer ended for two reasons")
+        if self._word is None and word not in FINISHES:
+            self._forgive(AnomalyCode.UNKNOWN_FINISH)
+        self._word = word
+        self._finish = FINISHES.get(word, FinishReason.OTHER)
+
+    def _message_stop(self, event: Json) -> None:
+        self._end()
+
+    # --- what events hold ------------------------------------------------------------------------
+
+    def _object(self, event: Json, key: str) -> Json:
+        value = event.get(key)
+        if is_object(value):
+            return value
+        if value is not None:
+            self._forgive(AnomalyCode.WRONG_TYPE)
+        return {}
+
+    def _string(self, fields: Json, key: str) -> str | None:
+        value = fields.get(key)
+        if isinstance(value, str):
+            return value or None
+        if value is not None:
+            self._forgive(AnomalyCode.WRONG_TYPE)
+        return None
+
+    def _said(self, fields: Json, path: Path) -> Said:
+        """The object of the event at hand that stands at ``path``."""
+        raw = fields if self._raw is None else _at(self._raw, path)
+        return Said(fields, raw, partial(self._reading, path, read_exact), self._forgive)
+
+    def _reading(self, path: Path, read: Callable[[str], Any]) -> Json:
+        """The object at ``path`` in the event at hand, read once more by ``read``."""
+        return _at(read(without_lone_surrogates(self._payload.decode("utf-8", "replace"))), path)
+
+    def _report(self, fields: Json, path: Path) -> None:
+        report = self._object(self._plain(fields, path), "usage")
+        if usage.is_report(report):
+            usage.merge(self._usage, report)
+        else:
+            self._forgive(AnomalyCode.USAGE_INCOMPLETE)
+
+    def _keep(self, fields: Json, path: Path, known: frozenset[str]) -> None:
+        if self._extra is not None:
+            said = self._plain(fields, path)
+            self._extra.update((key, value) for key, value in said.items() if value is not None and key not in known)
+
+    def _plain(self, fields: Json, path: Path) -> Json:
+        """``fields``, which stand at ``path``, without numbers that no float holds."""
+        return self._reading(path, read_without_huge) if self._huge and fields else fields
+
+    # --- a whole document ------------------------------------------------------------------------
+
+    def _replay(self, message: Json) -> None:
+        """A message that came whole, as the events it amounts to."""
+        self._step(Move.MESSAGE)
+        self._begin(message, ())
+        for index, block in enumerate(message["content"]):
+            if not is_object(block):
+                raise ProtocolError("a block is not an object")
+            self._step(Move.BLOCK)
+            self._start(index, self._said(block, ("content", index)))
+            self._step(Move.STOP)
+            self._blocks.stop(index)
+        if message.get("stop_reason"):
+            self._step(Move.FINISH)
+            self._finished(message["stop_reason"])
+        self._end()
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        """``message_stop``: the answer is whole, or it never finished."""
+        self._step(Move.END)
+        self._blocks.end()
+        parts = tuple(self._released(part) for part in self._blocks.parts(cut=self._finish in CUT))
+        if self._finish is FinishReason.TOOL_CALLS and not any(isinstance(part, ToolCall) for part in parts):
+            raise ProtocolError("the stop reason 'tool_use' does not fit what was answered")
+        if self._extra is not None and self._usage:
+            self._extra["usage"] = self._usage
+        self._complete(
+            Completion(
+                self._finish,
+                parts,
+                usage.read(self._usage),
+                self._timing(),
+                self._model,
+                self._id,
+                tuple(self._policy.anomalies),
+                self._policy.count,
+                self._word,
+                self._extra or {},
+            )
+        )
+
+    def _released(self, part: Part) -> Part:
+        """What was said before a refusal is withdrawn (21 section 11): its calls must not be run."""
+        if self._finish is FinishReason.REFUSAL and isinstance(part, ToolCall):
+            return attrs.evolve(part, complete=False)
+        return part
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._raw = None
+        self._blocks = Blocks(0, {}, self._called)
+
+
+HANDLERS: Final[Mapping[str, Callable[[Decoder, Json], None]]] = {
+    "message_start": Decoder._message_start,
+    "content_block_start": Decoder._block_start,
+    "content_block_delta": Decoder._block_delta,
+    "content_block_stop": Decoder._block_stop,
+    "message_delta": Decoder._message_delta,
+    STOP: Decoder._message_stop,
+}
+"""What reads each event. All others are skipped: ``ping``, and those that the API may add."""
+
+
+def _is_message(value: Any) -> bool:
+    """Whether ``value`` is a whole answer."""
+    return is_object(value) and value.get("type") == "message" and is_array(value.get("content"))
+
+
+def _index(event: Json) -> int:
+    index = event.get("index")
+    if type(index) is not int or index < 0:
+        raise ProtocolError("an event of a block has no index")
+    return index
+
+
+def _at(value: Any, path: Path) -> Json:
+    """What stands at ``path``, where an object is known to stand."""
+    for key in path:
+        value = value[key]
+    found: Json = value
+    return found
+
+
+def decode(chunks: Iterable[bytes | bytearray | memoryview], **options: Any) -> Iterator[Event]:
+    """The events of one streamed answer: ``Decoder(**options)``, pushed and finished.
+
+    Raises the decoder's error after the last good event; stops reading ``chunks`` once the answer is whole.
+    """
+    decoder = Decoder(**options)
+    for chunk in chunks:
+        yield from decoder.push(chunk)
+        if decoder.done:
+            return
+    yield from decoder.finish()
