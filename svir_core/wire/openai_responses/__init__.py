@@ -1,0 +1,1 @@
+"""OpenAI Responses: decode, encode, and the API as one object."""
