@@ -76,7 +76,7 @@ mutate: $(MUTATE) ## change the codec a little, and see that a test notices; MOD
 
 soak: $(READY) ## many streams, every fault, for MINUTES=10 (or SECONDS=60), then ROUNDS=10000; STREAMS=1000 BACKEND=trio SEED=1
 	$(BIN)/python -m soak $(if $(MINUTES),--minutes $(MINUTES),--seconds $(SECONDS)) --rounds $(ROUNDS) --streams $(STREAMS) \
-		--backend $(BACKEND) --transport $(TRANSPORT) --seed $(SEED)
+		--backend $(BACKEND) --transport $(TRANSPORT) --seed $(SEED) $(if $(CASE),--case $(CASE))
 
 bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode

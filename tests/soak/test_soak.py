@@ -19,6 +19,7 @@ from soak.reader import READERS, Seen
 from soak.report import rounds_table, table
 from soak.rounds import Rounds, run_rounds
 from soak.server import ServerProcess
+from soak.transport import TRANSPORTS
 from svir_core import (
     ConfigError,
     ErrorKind,
@@ -36,8 +37,9 @@ PACE = 0.01
 
 
 @pytest.mark.anyio
-async def test_every_answer_is_what_its_script_allows() -> None:
-    settings = Settings(50, 60.0, SEED, calls=400, pace=PACE)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_every_answer_is_what_its_script_allows(transport: str) -> None:
+    settings = Settings(50, 60.0, SEED, transport=transport, calls=400, pace=PACE)
     with ServerProcess(settings.seed, settings.pace) as server:
         summary = await Load(settings, server).run()
     assert summary.violation is None
@@ -49,12 +51,13 @@ async def test_every_answer_is_what_its_script_allows() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_call_cancelled_at_random_leaves_nothing_behind() -> None:
-    rounds = await run_rounds(200, SEED)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_call_cancelled_at_random_leaves_nothing_behind(transport: str) -> None:
+    rounds = await run_rounds(200, SEED, transport)
     assert rounds.violation is None
     assert rounds.outcomes.total() == 200
     assert rounds.outcomes.keys() == {"cancelled", "whole", "transport"}
-    assert "200 calls" in rounds_table(rounds, "trio", "h11", SEED)
+    assert "200 calls" in rounds_table(rounds, "trio", transport, SEED)
 
 
 def test_a_case_is_the_same_in_both_processes() -> None:
