@@ -15,6 +15,7 @@ from svir_client import AsyncClient, RawStream, Stream
 from svir_client.testing import End, Framing, MockServer, Pause, Reply, cancelled_at_every_await
 from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Completed
+from svir_core.http_message import ResponseHead
 from svir_core.message import Message, TextFile
 from svir_core.request import Request
 from svir_transport.h11 import H11Transport
@@ -140,6 +141,43 @@ async def test_one_read_cancelled_at_any_await(call: str) -> None:
 
     assert await cancelled_at_every_await(attempt) >= 2
     await transport.aclose()
+
+
+class Endless:
+    """A response that never says a word, and that a cancelled read does not close; its transport too."""
+
+    head = ResponseHead(200, [("content-type", "text/event-stream")])
+    complete = False
+    closed = False
+
+    async def open(self, *_: object, **__: object) -> Endless:
+        return self
+
+    def __aiter__(self) -> Endless:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
+    async def drain(self, limit: int = 0, seconds: float = 0) -> None:
+        raise AssertionError("nothing is waited for after a read that was cancelled")
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize("call", ["stream", "send"])
+async def test_a_cancelled_read_closes_over_any_transport(call: str) -> None:
+    endless = Endless()
+    client = AsyncClient.openai("http://127.0.0.1:1", transport=endless)
+    async with client.stream(REQUEST) if call == "stream" else client.send(REQUEST) as response:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await anext(response)
+        assert endless.closed
+        with pytest.raises(ConfigError, match="was cancelled"):
+            await anext(response)
 
 
 # --- left in any way -----------------------------------------------------------------------------
