@@ -15,11 +15,14 @@ import attrs
 from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Events
 from svir_core.exchange_table import Signal, State, advance
-from svir_core.http_message import HttpRequest, ResponseHead
+from svir_core.http_message import Endpoint, Headers, HttpRequest, ResponseHead
 from svir_core.refusal import Refusal, encoded
 
 if TYPE_CHECKING:
+    from svir_core.body import Body
     from svir_core.response import Partial
+    from svir_core.url import Url
+    from svir_core.wire.api import Api
 
 LOCAL_KINDS: Final = frozenset({ErrorKind.ATTACHMENT, ErrorKind.CONFIG})
 """Faults of this side: they are told as they are, also when a refusal came before."""
@@ -91,6 +94,28 @@ class Silence:
         if not last.error_seen:
             last.throw()
         return self._last
+
+
+def request_of(
+    api: Api,
+    endpoint: Endpoint,
+    method: str,
+    url: Url,
+    accept: str,
+    *,
+    headers: Headers = (),
+    body: Body | None = None,
+) -> HttpRequest:
+    """The request for ``url`` with the headers of ``api`` and of the key; ``headers`` are this call's, checked."""
+    return endpoint.request(
+        method,
+        url,
+        accept,
+        api_headers=api.headers,
+        key_headers=() if endpoint.key is None else api.key_headers(endpoint.key),
+        headers=headers,
+        body=body,
+    )
 
 
 class Call(ABC):

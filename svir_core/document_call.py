@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from svir_core.call import Call, Reader
+from svir_core.call import Call, Reader, request_of
 from svir_core.check import as_bytes, expect
 from svir_core.errors import ConfigError, ResponseLimitError, SvirError
 from svir_core.event import Events
@@ -80,15 +80,8 @@ class DocumentCall(Call, Generic[T]):
         return self._document
 
     def _sent(self, method: str, path: str, headers: Headers, body: Body | None = None) -> HttpRequest:
-        return self._endpoint.request(
-            method,
-            self._endpoint.at_base(path),
-            JSON,
-            api_headers=self._api.headers,
-            key_headers=() if self._endpoint.key is None else self._api.key_headers(self._endpoint.key),
-            headers=headers,
-            body=body,
-        )
+        url = self._endpoint.at_base(path)
+        return request_of(self._api, self._endpoint, method, url, JSON, headers=headers, body=body)
 
 
 class Listing(DocumentCall[ModelPage]):

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from svir_core import compat as compatibility
-from svir_core.call import READ_STREAM, Call, Reader, ReadError, ReadStream, Retry
+from svir_core.call import READ_STREAM, Call, Reader, ReadError, ReadStream, Retry, request_of
 from svir_core.check import expect
 from svir_core.compat import Compatibility, Lesson
 from svir_core.errors import SvirError
@@ -103,12 +103,12 @@ class Exchange(Call):
         return self._encoded(self._known)
 
     def _encoded(self, known: Compat) -> HttpRequest:
-        return self._endpoint.request(
+        return request_of(
+            self._api,
+            self._endpoint,
             "POST",
             self._endpoint.for_requests(self._api.path(self._request_asked)),
             EVENT_STREAM,
-            api_headers=self._api.headers,
-            key_headers=() if self._endpoint.key is None else self._api.key_headers(self._endpoint.key),
             headers=self._checked,
             body=self._api.encode(self._request_asked, self._options, known, self._measured),
         )

@@ -299,7 +299,9 @@ class Endpoint(Private):
     def at_base(self, path: str) -> Url:
         """The URL of ``path`` below the base; ``ConfigError`` when the endpoint has no base URL."""
         if self.base is None:
-            raise ConfigError("no base URL was given beside the endpoint URL, so there is no model listing")
+            raise ConfigError(
+                "no base URL was given beside the endpoint URL: nothing else of the server is known"
+            )
         return self.base.below(path)
 
     def request(

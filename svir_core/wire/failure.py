@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from svir_core.wire.failure_detail import read_detail
-from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.json_value import Json, is_array, is_object, text_of
 
 OVERFLOW_CODES: Final = frozenset(
     {"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error", "request_too_large"}
@@ -59,10 +59,6 @@ class Failure:
         return self.code in OVERFLOW_CODES or self.type in OVERFLOW_CODES or tells_overflow(self.message or "")
 
 
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _entries(detail: Any) -> list[Any]:
     """The faults of a ``detail``: pydantic's list, or one alone."""
     return detail if is_array(detail) else [detail]
@@ -71,7 +67,7 @@ def _entries(detail: Any) -> list[Any]:
 def _detail(value: Any) -> str | None:
     """FastAPI's ``detail``: a string, or a list whose first entry has ``msg``."""
     first = next(iter(_entries(value)), None)
-    return _string(first.get("msg")) if is_object(first) else _string(value)
+    return text_of(first.get("msg")) if is_object(first) else text_of(value)
 
 
 def _field(loc: Any) -> str | None:
@@ -87,7 +83,7 @@ def _located(document: Json) -> list[Failure]:
     places = (document, document.get("error"), document.get("message"))
     details = [place[key] for place in places if is_object(place) for key in ("detail", "details") if key in place]
     entries = [entry for detail in details for entry in _entries(detail) if is_object(entry)]
-    faults = [Failure(_string(entry.get("msg")), param=_field(entry.get("loc"))) for entry in entries]
+    faults = [Failure(text_of(entry.get("msg")), param=_field(entry.get("loc"))) for entry in entries]
     return [fault for fault in faults if fault.param is not None]
 
 
@@ -101,20 +97,20 @@ def describe(document: Json) -> Failure:
     base = document.get("base_resp")
     source = error if is_object(error) and error else document
     message = (
-        (_string(source.get("message")) if source is error else _string(error))
-        or _string(document.get("message"))
+        (text_of(source.get("message")) if source is error else text_of(error))
+        or text_of(document.get("message"))
         or _detail(document.get("detail"))
-        or (_string(base.get("status_msg")) if is_object(base) else None)
+        or (text_of(base.get("status_msg")) if is_object(base) else None)
     )
-    param = _string(source.get("param"))
+    param = text_of(source.get("param"))
     others = tuple(_located(document))
     if param is None and others and others[0].message in (None, message):
         param, others = others[0].param, others[1:]
     detail = read_detail(source.get("details"))
     return Failure(
         message,
-        _string(source.get("code")),
-        _string(source.get("type")) or _string(source.get("status")),
+        text_of(source.get("code")),
+        text_of(source.get("type")) or text_of(source.get("status")),
         param or detail.param,
         others,
         detail.reason,

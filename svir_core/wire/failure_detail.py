@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from svir_core.limits import RETRY_AFTER_SECONDS
-from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.json_value import Json, is_array, is_object, text_of
 
 _SECONDS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 """How protocol buffers spell a duration in JSON."""
@@ -36,19 +36,20 @@ class Detail:
     param: str | None = None
 
 
-def _string(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+def is_daily(quota: str) -> bool:
+    """Whether a quota id is that of a limit per day, which waiting does not lift: ``...PerDayPerProject...``."""
+    return "perday" in quota.lower().replace("_", "")
 
 
 def _delay(entry: Json) -> float | None:
-    found = _SECONDS.fullmatch(_string(entry.get("retryDelay")) or "")
+    found = _SECONDS.fullmatch(text_of(entry.get("retryDelay")) or "")
     return None if found is None else min(float(found[1]), RETRY_AFTER_SECONDS)
 
 
 def _violations(entry: Json, key: str) -> list[str]:
     listed = entry.get(key)
     violations = listed if is_array(listed) else []
-    words = [_string(item.get("quotaId")) or _string(item.get("field")) for item in violations if is_object(item)]
+    words = [text_of(item.get("quotaId")) or text_of(item.get("field")) for item in violations if is_object(item)]
     return [word for word in words if word is not None]
 
 
@@ -60,22 +61,22 @@ def _field(path: str) -> str:
 def read_detail(details: Any) -> Detail:
     """What ``details`` say; nothing when they have another shape."""
     if is_object(details):
-        return Detail(_string(details.get("error_code")))
+        return Detail(text_of(details.get("error_code")))
     reasons: list[str] = []
     quotas: list[str] = []
     fields: list[str] = []
     delay: float | None = None
     for entry in details if is_array(details) else ():
         if is_object(entry):
-            kind = (_string(entry.get("@type")) or "").rpartition(".")[2]
+            kind = (text_of(entry.get("@type")) or "").rpartition(".")[2]
             if kind == "RetryInfo":
                 delay = _delay(entry)
             elif kind == "QuotaFailure":
                 quotas += _violations(entry, "violations")
             elif kind == "BadRequest":
                 fields += _violations(entry, "fieldViolations")
-            elif kind == "ErrorInfo" and (reason := _string(entry.get("reason"))) is not None:
+            elif kind == "ErrorInfo" and (reason := text_of(entry.get("reason"))) is not None:
                 reasons.append(reason)
-    daily = [quota for quota in quotas if "perday" in quota.lower()]
+    daily = [quota for quota in quotas if is_daily(quota)]
     reason = next(iter([*daily, *reasons]), None)
     return Detail(reason, delay, _field(fields[0]) if fields else None)

@@ -15,3 +15,8 @@ def is_object(value: Any) -> TypeGuard[Json]:
 def is_array(value: Any) -> TypeGuard[list[Any]]:
     """Whether ``value`` is a JSON array."""
     return isinstance(value, list)
+
+
+def text_of(value: Any) -> str | None:
+    """``value`` when it is a string that is not empty, else ``None``."""
+    return value if isinstance(value, str) and value else None

@@ -1,4 +1,5 @@
-"""What the word of a failure means: one table for error bodies and for streams of every wire API.
+"""What the word of a failure means: one table for the error bodies of every wire API, and for their streams but those
+of Chat Completions, which know an overflow and a failed server alone (10 section 7).
 
 Three rules hold for all of it. A failure is judged by its words (code, type, status), never by its
 prose, except for an overflow, which some servers tell in prose alone. A word that is not in the table
@@ -9,7 +10,6 @@ Source: 20 section 12, 21 section 13, 22 section 11, 10 sections 7 and 11.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,6 +25,7 @@ from svir_core.errors import (
     SvirError,
 )
 from svir_core.wire.failure import Failure, tells_overflow
+from svir_core.wire.failure_detail import is_daily
 
 
 @attrs.frozen
@@ -69,22 +70,32 @@ WORDS: Final[Mapping[str, Verdict]] = {
 }
 """The code, type or status of a failure, and what it means. Open sets all of them: new words are added here."""
 
-SHAPES: Final[tuple[tuple[re.Pattern[str], Verdict], ...]] = (
-    (re.compile(r"\w*spend_limit_reached"), USED_UP),  # Anthropic: one word per limit
-    (re.compile(r"\w*_policy(?:_\w+)?"), FILTERED),  # OpenAI: bio_policy, misalignment_policy_violation
-    (re.compile(r"\w*[Pp]er_?[Dd]ay\w*"), USED_UP),  # Google: the quota id of a daily limit
-)
-"""Families of words."""
+FAMILIES: Final[Mapping[str, Verdict]] = {
+    "spend_limit_reached": USED_UP,  # Anthropic: one word per limit
+    "_policy": FILTERED,  # OpenAI: bio_policy, content_policy_violation
+}
+"""What a word of a family holds."""
+
+WORD_CHARACTERS: Final = 128
+"""A longer word is prose, and of no family: the longest known quota id has 79."""
+
+
+def _meaning(word: str) -> Verdict | None:
+    known = WORDS.get(word)
+    if known is not None or len(word) > WORD_CHARACTERS:
+        return known
+    if is_daily(word):
+        return USED_UP
+    return next((means for family, means in FAMILIES.items() if family in word), None)
 
 
 def verdict(failure: Failure) -> Verdict | None:
     """What ``failure`` means by its words; ``None`` when no table has them. The more special word wins: the quota or
     the reason, then the code, then the type; prose comes last."""
     for word in (failure.reason, failure.code, failure.type):
-        if word is not None:
-            found = WORDS.get(word) or next((means for shape, means in SHAPES if shape.fullmatch(word)), None)
-            if found is not None:
-                return found
+        found = None if word is None else _meaning(word)
+        if found is not None:
+            return found
     return OVERFLOW if failure.overflow else None
 
 

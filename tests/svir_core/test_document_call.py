@@ -151,7 +151,7 @@ def test_a_listing_is_bounded() -> None:
 
 def test_no_base_url_no_listing() -> None:
     call = listing(Endpoint.parse(None, url="https://h/x"))
-    with pytest.raises(ConfigError, match="model listing"):
+    with pytest.raises(ConfigError, match="no base URL"):
         call.start()
     assert call.done
 

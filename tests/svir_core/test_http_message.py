@@ -262,7 +262,7 @@ def test_a_whole_url_alone_lists_no_models() -> None:
     endpoint = Endpoint.parse(None, url="https://h/x/v1/")
     assert post(endpoint).target == "/x/v1/"
     assert endpoint.base_path == ""
-    with pytest.raises(ConfigError, match="model listing"):
+    with pytest.raises(ConfigError, match="nothing else of the server"):
         endpoint.at_base("/v1/models")
     for broken in (lambda: Endpoint.parse(None), lambda: Endpoint(None).host):
         with pytest.raises(ConfigError, match="base URL, or the whole URL"):

@@ -26,6 +26,7 @@ from svir_core.wire.verdict import WORDS, Verdict, overflow_or_server, stream_ve
         ("insufficient_quota", RateLimitedError, False),
         ("workspace_spend_limit_reached", RateLimitedError, False),
         ("GenerateRequestsPerDayPerProject", RateLimitedError, False),
+        ("requests_per_day", RateLimitedError, False),
         ("billing_error", RateLimitedError, False),
         ("permission_error", AuthenticationError, None),
         ("API_KEY_INVALID", AuthenticationError, None),
@@ -51,6 +52,13 @@ def test_a_word_means_the_same_as_reason_code_and_type(
 def test_a_word_of_no_table_means_nothing_and_in_a_stream_that_the_server_failed(word: str) -> None:
     assert verdict(Failure("m", code=word)) is None
     assert stream_verdict(Failure("m", code=word), "") == Verdict(ServerError)
+
+
+@pytest.mark.parametrize("family", ["_policy", "spend_limit_reached", "PerDay"])
+def test_a_word_too_long_for_a_word_is_of_no_family(family: str) -> None:
+    assert verdict(Failure("m", code="x" * (128 - len(family)) + family)) is not None
+    assert verdict(Failure("m", code="x" * (129 - len(family)) + family)) is None
+    assert verdict(Failure("m", code=family * 1_000_000)) is None
 
 
 def test_the_more_special_word_wins_and_prose_comes_last() -> None:
