@@ -11,8 +11,9 @@ from typing import Final
 
 from svir_core.wire.anthropic_messages import encode as anthropic_messages
 from svir_core.wire.openai_chat import encode as openai_chat
+from svir_core.wire.openai_responses import encode as openai_responses
 
-_TABLES: Final = tuple((table.OPTIONAL, table.RENAMES) for table in (openai_chat, anthropic_messages))
+_TABLES: Final = tuple((table.OPTIONAL, table.RENAMES) for table in (openai_chat, openai_responses, anthropic_messages))
 """Of each API: its optional fields; svir's name of a field or a role, and what servers may call it."""
 
 OPTIONAL_FIELDS: Final = frozenset(name for optional, _ in _TABLES for name in optional)

@@ -314,7 +314,7 @@ class Decoder(StreamDecoder):
         self._introduce(response)
         self._usage = self._reported(response.get("usage"))
         self._output.finish(final.items(response, self._forgive), partial(self._copy, where))
-        finish, word = finish_of(response, status, self._output.items, self._forgive)
+        finish, word = finish_of(response, status, [item.told for item in self._output.items], self._forgive)
         if status == COMPLETED and any(item.state is not State.CLOSED for item in self._output.items):
             self._forgive(AnomalyCode.OUT_OF_ORDER)
         parts = [part for item in self._output.items for part in item.parts(whole=status == COMPLETED)]

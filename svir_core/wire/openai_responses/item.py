@@ -11,6 +11,7 @@ from collections.abc import Callable
 from svir_core.message import Opaque, Part, Reasoning, Text
 from svir_core.wire.json_value import Json
 from svir_core.wire.openai_responses.call import Call
+from svir_core.wire.openai_responses.finish import Told
 from svir_core.wire.openai_responses.speech import Speech
 from svir_core.wire.openai_responses.table import API_NAME, MESSAGE, RAW_SOURCE, SUMMARY_SOURCE, State
 
@@ -72,6 +73,13 @@ class Item:
         if self.speech is not None:
             return any(self.speech.text(source) for source in (None, SUMMARY_SOURCE, RAW_SOURCE))
         return self.call is not None
+
+    @property
+    def told(self) -> Told:
+        """What it counts for."""
+        refusals = [] if self.speech is None else self.speech.texts("refusal")
+        texts = [] if self.speech is None else self.speech.texts("output_text")
+        return Told(self.fields, bool(refusals), any(texts))
 
     def parts(self, *, whole: bool) -> list[Part]:
         """What the item is, now that the answer has ended, ``whole`` or cut. Raises as ``Call.part`` does."""
