@@ -1,6 +1,7 @@
 """svir's client: a request in, a typed answer out, on asyncio and trio, or without an event loop."""
 
 from svir_client.client import AsyncClient
+from svir_client.layers import Layer, Next, wrap
 from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
@@ -13,6 +14,10 @@ __all__ = (
     "AsyncClient",
     "Client",
     "Compatibility",
+    # layers
+    "Layer",
+    "Next",
+    "wrap",
     # what the client gives
     "RateLimit",
     "RawStream",

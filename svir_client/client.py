@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
 
@@ -12,6 +12,8 @@ import attrs
 from svir_client import files
 from svir_client.driver import Driver
 from svir_client.key import ApiKey, KeySource
+from svir_client.layers.chain import Chain
+from svir_client.layers.layer import Layer, checked_layers
 from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
@@ -52,6 +54,7 @@ class ClientOptions(TypedDict, total=False):
     endpoint: str | None
     allow_http: bool
     transport: Transport | None
+    layers: Sequence[Layer]
     connect_timeout: float
     idle_timeout: float
     mode: Mode | str
@@ -88,6 +91,7 @@ class AsyncClient:
         *,
         key: KeySource,
         transport: Transport | None,
+        layers: Sequence[Layer],
         options: CodecOptions,
         compat: Compatibility | None,
         include_usage: bool,
@@ -103,6 +107,7 @@ class AsyncClient:
         self._include_usage = expect(include_usage, bool, "include_usage")
         self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         self._idle_timeout = seconds(idle_timeout, "idle_timeout")
+        self._layers = checked_layers(layers)
         self._owns_transport = transport is None
         self._transport = _default_transport() if transport is None else _checked(transport)
 
@@ -131,6 +136,7 @@ class AsyncClient:
         endpoint: str | None = None,
         allow_http: bool = False,
         transport: Transport | None = None,
+        layers: Sequence[Layer] = (),
         connect_timeout: float = CONNECT_SECONDS,
         idle_timeout: float = IDLE_SECONDS,
         mode: Mode | str = Mode.STRICT,
@@ -156,6 +162,7 @@ class AsyncClient:
             endpoint: the whole URL that takes requests, in place of the one derived from ``base_url``.
             allow_http: plain ``http`` to another machine.
             transport: moves the bytes; the caller closes it. By default an ``H11Transport`` of its own.
+            layers: steps around ``complete`` and ``stream``, the outermost first: ``[Retry.transient(3)]``.
             connect_timeout: seconds for connecting.
             idle_timeout: seconds without a byte of the response, its head included.
             mode: "strict", or "lenient" for a decoder that forgives and records it.
@@ -181,6 +188,7 @@ class AsyncClient:
             address.parse(allow_http, api),
             key=key,
             transport=transport,
+            layers=layers,
             options=CodecOptions(
                 mode, think, Limits() if limits is None else limits, context_tokens, image_tokens, quirks, extra
             ),
@@ -210,7 +218,7 @@ class AsyncClient:
         """The whole answer. Nothing stays open, however it ends; raises what :meth:`stream` raises."""
         given = Withheld(headers)
         del headers
-        async with Stream(self._exchange(request, given, idle_timeout)) as stream:
+        async with self._stream(request, given, idle_timeout) as stream:
             async for _ in stream:
                 pass
         return stream.completion
@@ -225,14 +233,14 @@ class AsyncClient:
         """
         given = Withheld(headers)
         del headers  # a traceback's locals show no value
-        return Stream(self._exchange(request, given, idle_timeout))
+        return self._stream(request, given, idle_timeout)
 
     def send(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
     ) -> RawStream:
         """The answer's bytes as they come, for a relay: ``async with client.send(request) as raw``.
 
-        Refusals and the one lean retry are handled as for :meth:`stream`; nothing is decoded.
+        Refusals and the one lean retry are handled as for :meth:`stream`; nothing is decoded, and no layer sees it.
         """
         given = Withheld(headers)
         del headers  # a traceback's locals show no value
@@ -337,6 +345,12 @@ class AsyncClient:
             )
 
         return self._driver(begin, idle_timeout)
+
+    def _stream(self, request: Request, headers: Withheld[HeadersLike | None], idle_timeout: float | None) -> Stream:
+        driver = self._exchange(request, headers, idle_timeout)
+        if not self._layers:
+            return Stream(driver)
+        return Stream(driver, Chain(self._layers, lambda asked: self._exchange(asked, headers, idle_timeout), request))
 
     def _driver(self, begin: Callable[[], Awaitable[C]], idle_timeout: float | None = None) -> Driver[C]:
         return Driver(

@@ -9,6 +9,7 @@ ours waits for a garbage collector to run its ``finally``.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -41,9 +42,9 @@ class OpenResponse:
         self._check_new()
         self._entered = True
         try:
-            await self._driver.open()
+            await self._start()
         except BaseException:
-            self._closed = True
+            await self.aclose()
             raise
         self._open = True
         if self._closed:
@@ -66,6 +67,10 @@ class OpenResponse:
         if self._open:
             self._open = False
             await self._driver.response.aclose()
+
+    def _start(self) -> Awaitable[None]:
+        """Send the request, and wait until an answer begins."""
+        return self._driver.open()
 
     async def _settle(self) -> None:
         """Left without an error: what may be waited for before the connection is closed. Here nothing."""
@@ -90,7 +95,7 @@ class OpenResponse:
 
     @property
     def rate_limit(self) -> RateLimit | None:
-        """The ``x-ratelimit-*`` headers; ``None`` without any."""
+        """What the headers say of rate limits; ``None`` when nothing."""
         return read_rate_limit(self.head)
 
     def _check_new(self) -> None:

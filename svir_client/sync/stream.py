@@ -7,8 +7,10 @@ themselves is what their reader has come to, not what was read ahead.
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,10 +20,12 @@ from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.sync.feed import Feed
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
+from svir_client.watch import Inspector, Watch
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import Completed, Event, TextDelta
 from svir_core.http_message import ResponseHead
 from svir_core.response import Completion
+from svir_core.wire.api import Clock
 
 if TYPE_CHECKING:
     from typing import Self
@@ -55,14 +59,14 @@ class SyncOpenResponse(Generic[R, Item]):
             feed = self._feed = Feed(loop_thread(), self._response, self._read_once)
         try:
             opened = feed.open()
+            if not self._closed and not opened:
+                feed.result()
         except BaseException:
             self._abandon()
+            self._over()
             raise
         if self._closed:
             raise ConfigError(f"the {type(self).__name__} was closed while it was being opened")
-        if not opened:
-            self._closed = True
-            feed.result()
         return self
 
     def __exit__(
@@ -83,23 +87,10 @@ class SyncOpenResponse(Generic[R, Item]):
     def __next__(self) -> Item:
         for item in self._batch:
             return item
-        refuse_event_loop()
-        with self._claimed():
-            feed = self._open_feed()
-            try:
-                items = feed.take()
-            except BaseException:  # interrupted: as for a read that is cancelled, there is no other one
-                self._abandon()
-                raise
-            self._open_feed()
-            if not items:
-                self._ended(feed)
-                raise StopIteration
-            self._came(items)
-            batch = iter(items)
-            item = next(batch)
-            self._batch = batch
+        self._read()
+        for item in self._batch:
             return item
+        raise StopIteration
 
     def close(self) -> None:
         """Close the connection now; a thread that is reading gets a ``ConfigError``. Idempotent.
@@ -107,8 +98,11 @@ class SyncOpenResponse(Generic[R, Item]):
         Returns when it is closed; on a thread that runs an event loop, at once.
         """
         self._abandon()
-        if self._feed is not None:
-            self._feed.join()
+        try:
+            if self._feed is not None:
+                self._feed.join()
+        finally:
+            self._over()
 
     @property
     def head(self) -> ResponseHead:
@@ -127,7 +121,7 @@ class SyncOpenResponse(Generic[R, Item]):
 
     @property
     def rate_limit(self) -> RateLimit | None:
-        """The ``x-ratelimit-*`` headers; ``None`` without any."""
+        """What the headers say of rate limits; ``None`` when nothing."""
         return self._response.rate_limit
 
     def _abandon(self) -> None:
@@ -136,6 +130,28 @@ class SyncOpenResponse(Generic[R, Item]):
         self._batch = iter(())
         if self._feed is not None:
             self._feed.cancel()
+
+    def _read(self) -> None:
+        """Wait for the items of the next read: the batch is empty at the end. Raises what the end was."""
+        refuse_event_loop()
+        with self._claimed():
+            feed = self._open_feed()
+            try:
+                items = feed.take()
+                self._open_feed()
+                if items:
+                    self._came(items)
+            except (
+                BaseException
+            ):  # interrupted, or a callback's: as for a read that is cancelled, there is no other one
+                self._abandon()
+                raise
+            if not items:
+                self._ended(feed)
+            self._batch = iter(items)
+
+    def _over(self) -> None:
+        """It is closed, by the thread that this is."""
 
     def _is_whole(self) -> bool:
         """Whether the reader has come to the end of the answer, so that the connection may be kept."""
@@ -185,13 +201,15 @@ class SyncStream(SyncOpenResponse[Stream, Event]):
     """The events of one answer: ``with client.stream(request) as stream: for event in stream``.
 
     The blocking twin of :class:`svir_client.Stream`, with its rules. A few reads are taken ahead of the
-    loop that iterates; a loop that is slower than the server holds the server back.
+    loop that iterates; a loop that is slower than the server holds the server back. Clocks look at those
+    reads; callbacks run on the thread that iterates, or closes, and may wait.
     """
 
-    __slots__ = ("_completion", "_error")
+    __slots__ = ("_completion", "_error", "_watch")
 
     def __init__(self, response: Stream) -> None:
         super().__init__(response)
+        self._watch = Watch[SyncStream]()
         self._completion: Completion | None = None
         self._error: SvirError | None = None
 
@@ -205,6 +223,44 @@ class SyncStream(SyncOpenResponse[Stream, Event]):
         """The visible text alone, piece by piece; the rest of the events are read and passed over."""
         return SyncTextStream(self)
 
+    def peek(self) -> Event | None:
+        """The event that comes next, and still does after this; ``None`` after the last.
+
+        Raises what iterating would.
+        """
+        for event in copy.copy(self._batch):
+            return event
+        self._read()
+        return next(copy.copy(self._batch), None)
+
+    def first_token_by(self, deadline: float, *, clock: Clock = time.monotonic) -> None:
+        """Give up when nothing of the answer has come by ``deadline``: :meth:`svir_client.Stream.first_token_by`."""
+        self._response.first_token_by(deadline, clock=clock)
+
+    def complete_by(self, deadline: float, *, clock: Clock = time.monotonic) -> None:
+        """Give up when the answer is not whole by ``deadline``: :meth:`svir_client.Stream.complete_by`."""
+        self._response.complete_by(deadline, clock=clock)
+
+    def idle_timeout(self, seconds: float) -> None:
+        """Give up when one read takes longer than ``seconds``: :meth:`svir_client.Stream.idle_timeout`."""
+        self._response.idle_timeout(seconds)
+
+    def stalled_after(self, seconds: float, *, clock: Clock = time.monotonic) -> None:
+        """Give up after ``seconds`` of waiting without output: :meth:`svir_client.Stream.stalled_after`."""
+        self._response.stalled_after(seconds, clock=clock)
+
+    def inspect(self, callback: Inspector) -> None:
+        """Call ``callback(event)`` for every event before it is handed over, in order, by the thread that iterates;
+        at once for those that wait to be handed over. What it raises ends the stream."""
+        self._watch.inspect(callback, copy.copy(self._batch))
+
+    def on_close(self, callback: Callable[[SyncStream], object]) -> None:
+        """Call ``callback(stream)`` once, when the stream is closed, by the thread that closes it; at once when it is
+        already. A stream that is dropped calls nobody."""
+        self._watch.on_close(callback)
+        if self._closed:
+            self._over()
+
     @property
     def completion(self) -> Completion:
         """The whole answer; raises the stream's error, or ``ConfigError`` when it was not read to its end."""
@@ -217,17 +273,14 @@ class SyncStream(SyncOpenResponse[Stream, Event]):
         """The error that iterating raised, if it did."""
         return self._error
 
-    def _abandon(self) -> None:
-        """Close the connection, and wait for nothing."""
-        self._closed = True
-        self._batch = iter(())
-        if self._feed is not None:
-            self._feed.cancel()
-
     def _is_whole(self) -> bool:
         return self._completion is not None
 
+    def _over(self) -> None:
+        self._watch.closed(self)
+
     def _came(self, items: list[Event]) -> None:
+        self._watch.tell(items)
         if isinstance(last := items[-1], Completed):  # it comes by itself: nothing before it is still to be given
             self._completion = last.completion
 

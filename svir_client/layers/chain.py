@@ -1,0 +1,120 @@
+"""The layers of one call, run from the outermost to the request itself (30 section 3).
+
+Two rules hold for it. Of the streams that ``next`` gave a layer, all are closed but the one that the layer
+returns, however it ends. What a layer returns is an open stream, or a ``ConfigError`` that names the layer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from svir_client.driver import Driver
+from svir_client.layers.layer import Layer, layer_name
+from svir_client.stream import Stream
+from svir_core.errors import ConfigError
+from svir_core.exchange import Exchange
+from svir_core.request import Request
+
+if TYPE_CHECKING:
+    from svir_client.stream import Attempt
+
+
+class Chain:
+    """One call through ``layers``: calling it gives the opened stream. ``begin`` makes the call of a request ready."""
+
+    __slots__ = ("_begin", "_layers", "_request", "sent")
+
+    def __init__(
+        self, layers: tuple[Layer, ...], begin: Callable[[Request], Driver[Exchange]], request: Request
+    ) -> None:
+        self._layers = layers
+        self._begin = begin
+        self._request = request
+        self.sent = 0  # requests made so far
+
+    async def __call__(self, attempt: Attempt) -> Stream:
+        """``attempt`` makes a stream of a call that is ready. Raises what the outermost layer does."""
+        return await self.through(0, self._request, attempt)
+
+    async def through(self, index: int, request: Request, attempt: Attempt) -> Stream:
+        """The stream that the layers from ``index`` on give for ``request``."""
+        if index == len(self._layers):
+            stream = attempt(self._begin(request))
+            self.sent += 1
+            return await stream.__aenter__()
+        layer = self._layers[index]
+        next = Next(self, index + 1, attempt, layer_name(layer))
+        returned = None
+        try:
+            returned = stream = _checked(await _asked(layer, request, next), layer)
+        finally:
+            await next.end(returned)
+        return stream
+
+
+class Next:
+    """What a layer asks for an opened stream, by ``await next(request)``: the layers inside it, and the server.
+
+    It raises what they raise, and ``ConfigError`` when it is asked for something else than a ``Request``, or after
+    its layer has returned. It may be asked several times, at the same time too.
+    """
+
+    __slots__ = ("_attempt", "_before", "_chain", "_given", "_index", "_name", "_over")
+
+    def __init__(self, chain: Chain, index: int, attempt: Attempt, name: str) -> None:
+        self._chain = chain
+        self._index = index
+        self._attempt = attempt
+        self._name = name
+        self._before = chain.sent
+        self._given: list[Stream] = []
+        self._over = False
+
+    async def __call__(self, request: Request) -> Stream:
+        """An opened stream for ``request``."""
+        self._check_time()
+        if not isinstance(request, Request):
+            raise ConfigError(f"the layer {self._name} called next with a {type(request).__name__}, not a Request")
+        stream = await self._chain.through(self._index, request, self._attempt)
+        self._given.append(stream)
+        if self._over:
+            await self.end(None)
+        self._check_time()
+        return stream
+
+    @property
+    def sent(self) -> int:
+        """How many requests were made so far by way of this layer: more than one when a layer inside it repeats."""
+        return self._chain.sent - self._before
+
+    async def end(self, returned: Stream | None) -> None:
+        """The layer has ended, with ``returned``: close every other stream that it was given."""
+        self._over = True
+        async with contextlib.AsyncExitStack() as stack:
+            for stream in self._given:
+                if stream is not returned:
+                    stack.push_async_callback(stream.aclose)
+        self._given.clear()
+
+    def _check_time(self) -> None:
+        if self._over:
+            raise ConfigError(f"the layer {self._name} called next after it had returned")
+
+
+async def _asked(layer: Layer, request: Request, next: Next) -> object:
+    pending = layer(request, next)
+    if not inspect.isawaitable(pending):
+        raise ConfigError(f"the layer {layer_name(layer)} is no async function: what it returns cannot be awaited")
+    return await pending
+
+
+def _checked(stream: object, layer: Layer) -> Stream:
+    if not isinstance(stream, Stream):
+        raise ConfigError(f"the layer {layer_name(layer)} returned a {type(stream).__name__}, not a Stream")
+    unfit = stream._unfit()
+    if unfit is not None:
+        raise ConfigError(f"the layer {layer_name(layer)} returned a Stream that {unfit}")
+    return stream
