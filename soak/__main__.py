@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         if summary.violation is not None:
             print(f"VIOLATION: {summary.violation}")
             return 1
-    if chosen.rounds:
+    if chosen.rounds and chosen.case is None:
         rounds = anyio.run(run_rounds, chosen.rounds, chosen.seed, chosen.transport, backend=chosen.backend)
         print(rounds_table(rounds, chosen.backend, chosen.transport, chosen.seed), flush=True)
         if rounds.violation is not None:

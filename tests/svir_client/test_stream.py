@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pathlib
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -23,8 +22,6 @@ from svir_core.errors import (
 )
 from svir_core.event import Completed, Event, TextDelta
 from svir_core.limits import Limits
-from svir_core.message import Message, TextFile
-from svir_core.request import Request
 from svir_core.response import Usage
 from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, USAGE, cancelled_everywhere, hello, text
 
@@ -280,13 +277,6 @@ async def test_cancelled_everywhere_nothing_stays_open(script: str) -> None:
                     await anyio.lowlevel.checkpoint()
 
     assert await cancelled_everywhere(SCRIPTS[script], work) > 3
-
-
-async def test_complete_cancelled_everywhere_leaves_nothing_open(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("x" * 3_000_000)
-    request = Request("m").message(Message.user("read", TextFile.path(path)))
-    assert await cancelled_everywhere(lambda: [REFUSAL, hello()], lambda client: client.complete(request)) > 3
 
 
 async def test_a_read_that_is_cancelled_inside_the_block_closes() -> None:
