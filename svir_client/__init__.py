@@ -1,7 +1,7 @@
 """svir's client: a request in, a typed answer out, on asyncio and trio, or without an event loop."""
 
 from svir_client.client import AsyncClient
-from svir_client.layers import Layer, Next, wrap
+from svir_client.layers import Fallback, Layer, Limit, Next, Retry, Timeout, Until, wrap
 from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
@@ -15,8 +15,13 @@ __all__ = (
     "Client",
     "Compatibility",
     # layers
+    "Fallback",
     "Layer",
+    "Limit",
     "Next",
+    "Retry",
+    "Timeout",
+    "Until",
     "wrap",
     # what the client gives
     "RateLimit",
