@@ -91,13 +91,18 @@ class Next:
         return self._chain.sent - self._before
 
     async def end(self, returned: Stream | None) -> None:
-        """The layer has ended, with ``returned``: close every other stream that it was given."""
+        """The layer has ended, with ``returned``: close every other stream that it was given. What a stream's
+        callback raises as it is closed is raised after the last, and then ``returned`` is closed too."""
         self._over = True
-        async with contextlib.AsyncExitStack() as stack:
-            for stream in self._given:
-                if stream is not returned:
-                    stack.push_async_callback(stream.aclose)
-        self._given.clear()
+        async with contextlib.AsyncExitStack() as kept:
+            if returned is not None:
+                kept.push_async_callback(returned.aclose)
+            async with contextlib.AsyncExitStack() as others:
+                for stream in self._given:
+                    if stream is not returned:
+                        others.push_async_callback(stream.aclose)
+                self._given.clear()
+            kept.pop_all()
 
     def _check_time(self) -> None:
         if self._over:

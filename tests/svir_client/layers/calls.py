@@ -1,0 +1,68 @@
+"""What the tests of layers share: a client in memory, a clock that stands still, and what a call came to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from svir_client import AsyncClient, Next, Stream
+from svir_client.testing import Reply, ScriptedTransport
+from svir_core.errors import SvirError
+from svir_core.event import Event
+from svir_core.request import Request
+from tests.svir_client.chat import REQUEST, SECONDS
+
+Outcome = Reply | SvirError
+LayerFunction = Callable[[Request, Next], Any]
+URL = "http://127.0.0.1:1"
+
+
+class Clock:
+    """Seconds that pass only in ``sleep``, and as a test says. ``waits`` are what was asked of ``sleep``."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await anyio.lowlevel.checkpoint()
+        self.now += seconds
+
+
+@contextlib.asynccontextmanager
+async def scripted(
+    *outcomes: Outcome, layers: Any = (), **options: Any
+) -> AsyncGenerator[tuple[ScriptedTransport, AsyncClient]]:
+    """A client without sockets; on leaving, every response is closed and every reply was asked for."""
+    with anyio.fail_after(SECONDS):
+        async with (
+            ScriptedTransport(*outcomes) as transport,
+            AsyncClient.openai(URL, transport=transport, layers=layers, **options) as client,
+        ):
+            yield transport, client
+            assert transport.open_connections == 0
+            assert (transport.unscripted, transport.unasked) == (0, 0)
+
+
+async def read(client: AsyncClient, request: Request = REQUEST) -> tuple[list[Event], BaseException | None]:
+    """The events of a call, and what it raised, wherever."""
+    events: list[Event] = []
+    try:
+        async with client.stream(request) as stream:
+            async for event in stream:
+                events.append(event)
+    except Exception as error:  # noqa: BLE001 - what was raised is what a test looks at
+        return events, error
+    return events, None
+
+
+async def opened(stream: Stream) -> Stream:
+    return await stream.__aenter__()
