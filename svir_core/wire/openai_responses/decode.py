@@ -116,16 +116,15 @@ class Decoder(StreamDecoder):
         elif not payload or payload.startswith(DONE):
             return
         else:
-            event = self._look_again(payload)
+            event = self._look_again(payload, name)
         if event is not None:
-            kind = event.get("type")
-            self._read_event(event, kind if isinstance(kind, str) else name or "")
+            self._read_event(event, _kind(event, name))
 
-    def _look_again(self, payload: bytes) -> Json | None:
+    def _look_again(self, payload: bytes, name: str | None) -> Json | None:
         """The object in a payload that the JSON library does not take, or that is none. A failure comes first."""
         found = second_look(payload)
         if found.chunk is not None:
-            self._fail_if(found.chunk, "")
+            self._fail_if(found.chunk, _kind(found.chunk, name))
         for code in found.codes:
             self._forgive(code)
         self._raw = found.raw
@@ -159,7 +158,7 @@ class Decoder(StreamDecoder):
         if found is not None:
             self._fail_with(*found)
 
-    def _failure_of(self, event: Json, kind: Any) -> tuple[Failure, bytes] | None:
+    def _failure_of(self, event: Json, kind: str) -> tuple[Failure, bytes] | None:
         """The failure that an event is, and the words as sent. An event that names no type may have any shape of 11 A,
         and a truthy ``error`` is one whatever the type."""
         if kind == FAILED:
@@ -178,7 +177,7 @@ class Decoder(StreamDecoder):
 
     def _failure_in(self, kind: FrameKind, name: str | None, payload: bytes) -> tuple[Failure | None, bytes]:
         event = loosely(payload) if kind is FrameKind.REST else None
-        found = self._failure_of(event, event.get("type")) if is_object(event) else None
+        found = self._failure_of(event, _kind(event, name)) if is_object(event) else None
         return super()._failure_in(kind, name, payload) if found is None else found
 
     def _unusual(self, kind: FrameKind, name: str | None, payload: bytes) -> None:
@@ -303,7 +302,7 @@ class Decoder(StreamDecoder):
         if not final.is_document(document):
             return False
         self._forgive(AnomalyCode.WHOLE_DOCUMENT)
-        response = self._look_again(self._payload) or document
+        response = self._look_again(self._payload, None) or document
         self._conclude(response, final.status(response), ())
         return True
 
@@ -350,6 +349,12 @@ class Decoder(StreamDecoder):
         super()._drop()
         self._raw = None
         self._output = Output(0, self._forgive, self._deliver, self._called)
+
+
+def _kind(event: Json, name: str | None) -> str:
+    """The type of an event: that of its data, else its name; ``""`` for none."""
+    kind = event.get("type")
+    return kind if isinstance(kind, str) else name or ""
 
 
 def decode(chunks: Iterable[bytes | bytearray | memoryview], **options: Any) -> Iterator[Event]:
