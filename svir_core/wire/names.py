@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from svir_core.wire.anthropic_messages import encode as anthropic_messages
+from svir_core.wire.gemini import encode as gemini
 from svir_core.wire.openai_chat import encode as openai_chat
 from svir_core.wire.openai_responses import encode as openai_responses
 
-_TABLES: Final = tuple((table.OPTIONAL, table.RENAMES) for table in (openai_chat, openai_responses, anthropic_messages))
+_TABLES: Final = tuple(
+    (table.OPTIONAL, table.RENAMES) for table in (openai_chat, openai_responses, anthropic_messages, gemini)
+)
 """Of each API: its optional fields; svir's name of a field or a role, and what servers may call it."""
 
 OPTIONAL_FIELDS: Final = frozenset(name for optional, _ in _TABLES for name in optional)
