@@ -84,13 +84,15 @@ class Spoken(Block):
     """Text or thinking, said under a key that is the block's type: delivered as it comes.
 
     Attributes:
+        delta: the type of the deltas that say more.
         pieces: what was delivered.
     """
 
-    __slots__ = ("_fields", "_halves", "_say", "pieces")
+    __slots__ = ("_fields", "_halves", "_say", "delta", "pieces")
 
     def __init__(self, kind: str, place: int, start: Said, say: Say) -> None:
         super().__init__(kind, place)
+        self.delta = f"{kind}_delta"
         self.pieces: list[str] = []
         self._say = say
         self._halves = Halves()
@@ -105,8 +107,12 @@ class Spoken(Block):
     def _speak(self, piece: str) -> None:
         piece = self._halves.push(piece)
         if piece:
-            self.pieces.append(piece)
-            self._say(piece)
+            self.speak(piece)
+
+    def speak(self, piece: str) -> None:
+        """Deliver ``piece``, which is not empty and holds no half of a character, while none is held back."""
+        self.pieces.append(piece)
+        self._say(piece)
 
     def push(self, kind: str, delta: Said) -> None:
         """Another piece, a citation, or the signature."""
@@ -121,8 +127,7 @@ class Spoken(Block):
         """The block has ended: half a character stays half."""
         super().stop()
         if half := self._halves.finish():
-            self.pieces.append(half)
-            self._say(half)
+            self.speak(half)
 
     def _beside(self, text: str) -> Opaque:
         return Opaque(API_NAME, exact_text({**self._fields, self.kind: text}))

@@ -54,6 +54,14 @@ class Blocks:
         """The block of this index, whether it has ended or not."""
         return self._by_index.get(index)
 
+    def speaker(self, index: int) -> Spoken | None:
+        """The block of this index when its next piece can be delivered as it is: it spoke last of its kind, goes on,
+        and holds nothing back."""
+        block = self._by_index[index]
+        if isinstance(block, Spoken) and self._last.get(block.kind) is block and not block.waits:
+            return block
+        return None
+
     def start(self, index: int, block: Said) -> None:
         """A block begins. Raises ``ProtocolError`` when there was one of this index, and for a call without an id or a
         name or with another's id; ``ResponseLimitError`` for one call too many."""

@@ -3,8 +3,8 @@
 Where a rule lives: framing in ``sse``, a body that is no stream in ``opening``, failures in ``wire.failure`` and
 ``wire.verdict``, payloads that are no JSON object in ``wire.payload``, what strict refuses and lenient forgives in
 ``wire.policy``, what may follow what and what a stop reason means in ``table``, which block an event belongs to in
-``blocks``, what the events of a block amount to in ``block``, token counts in ``usage``. This file is the way of one
-event through them.
+``blocks``, what the events of a block amount to in ``block``, what stands beside them in ``envelope``, token counts
+in ``usage``. This file is the way of one event through them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ from svir_core.event import Event
 from svir_core.limits import Limits
 from svir_core.message import Part, ToolCall
 from svir_core.response import AnomalyCode, Completion, FinishReason, Usage
-from svir_core.slow_json import loosely, read_exact, read_without_huge, without_lone_surrogates
+from svir_core.slow_json import loosely
 from svir_core.sse import Kind
-from svir_core.wire.anthropic_messages import usage
+from svir_core.wire.anthropic_messages.block import Spoken
 from svir_core.wire.anthropic_messages.blocks import SPOKEN, Blocks
+from svir_core.wire.anthropic_messages.envelope import ABSENT, Envelope
 from svir_core.wire.anthropic_messages.said import Said
 from svir_core.wire.anthropic_messages.table import (
     CUT,
+    DELTA,
     DELTAS,
     DONE,
-    EVENT_KEYS,
     FALLBACK,
-    FINISHES,
-    MESSAGE_KEYS,
     SOURCE,
     STOP,
     TEXT,
@@ -48,9 +47,6 @@ from svir_core.wire.failure import describe, sniff
 from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.payload import second_look
 from svir_core.wire.stream import StreamDecoder
-
-Path = tuple[str | int, ...]
-"""The keys that lead to an object of the event at hand."""
 
 
 class Decoder(StreamDecoder):
@@ -65,19 +61,7 @@ class Decoder(StreamDecoder):
     Raises ``ConfigError`` for an option that is none of these.
     """
 
-    __slots__ = (
-        "_began",
-        "_blocks",
-        "_extra",
-        "_finish",
-        "_huge",
-        "_id",
-        "_model",
-        "_raw",
-        "_state",
-        "_usage",
-        "_word",
-    )
+    __slots__ = ("_blocks", "_envelope", "_speaker", "_speaking", "_state")
 
     def __init__(
         self,
@@ -93,32 +77,29 @@ class Decoder(StreamDecoder):
             limits.tool_calls, {TEXT: self._text, SOURCE: partial(self._reasoned, SOURCE)}, self._called
         )
         self._state = State.START
-        self._began = False
-        self._id: str | None = None
-        self._model: str | None = None
-        self._usage: Json = {}
-        self._word: str | None = None
-        self._finish = FinishReason.OTHER
-        self._extra: Json | None = {} if expect(extra, bool, "extra") else None
-        self._raw: Json | None = None  # the event at hand, lone surrogates still in it
-        self._huge = False  # whether it has numbers that no float holds
+        self._envelope = Envelope(self._forgive, extra=expect(extra, bool, "extra"))
+        self._speaker: Spoken | None = None  # the block of the event before, when its next piece is one to deliver
+        self._speaking = 0  # and its index
 
     def _named(self) -> tuple[Usage | None, str | None, str | None]:
-        return usage.read(self._usage), self._model, self._id
+        return self._envelope.usage, self._envelope.model, self._envelope.id
 
     # --- payloads --------------------------------------------------------------------------------
 
     def _event(self, payload: bytes, name: str | None) -> None:
-        if not payload or name == "ping" or payload.strip() == DONE:
-            return
         event: Any
         try:
             event = orjson.loads(payload)
         except orjson.JSONDecodeError:
             event = None
-        self._raw = None
-        self._huge = False
+        speaker = self._speaker
+        if speaker is not None and self._plain_piece(speaker, event, name):
+            return
+        if not payload or name == "ping" or payload.strip() == DONE:
+            return
+        self._speaker = None
         if is_object(event):
+            self._envelope.reading.take(payload)
             self._sniff(event)
         else:
             if name is not None and name not in HANDLERS and not is_object(loosely(payload)):
@@ -134,6 +115,29 @@ class Decoder(StreamDecoder):
             self._forgive(AnomalyCode.WHOLE_DOCUMENT)
             self._replay(event)
 
+    def _plain_piece(self, speaker: Spoken, event: Any, name: str | None) -> bool:
+        """The lane of nearly every event: one more piece of what came before, and nothing else that any rule looks at.
+        False, and nothing done, for everything else: it then goes the general way."""
+        try:
+            delta = event["delta"]
+            index = event["index"]
+            text = delta[speaker.kind]
+            if (
+                event["type"] != DELTA
+                or name != DELTA
+                or index != self._speaking
+                or type(index) is not int
+                or delta["type"] != speaker.delta
+                or type(text) is not str
+                or len(event) != 3
+            ):
+                return False
+        except (KeyError, TypeError):
+            return False
+        if text:
+            speaker.speak(text)
+        return True
+
     def _look_again(self, payload: bytes) -> Json | None:
         """The object in a payload that the JSON library does not take, or that is none. A failure comes first."""
         found = second_look(payload)
@@ -141,8 +145,7 @@ class Decoder(StreamDecoder):
             self._sniff(found.chunk)
         for code in found.codes:
             self._forgive(code)
-        self._raw = found.raw
-        self._huge = found.huge
+        self._envelope.reading.take(payload, found.raw, huge=found.huge)
         return found.chunk
 
     def _sniff(self, event: Json) -> None:
@@ -168,7 +171,7 @@ class Decoder(StreamDecoder):
     def _unusual(self, kind: Kind, name: str | None, payload: bytes) -> None:
         """Of an event that never ended only ``message_stop`` counts: its data is whole, and nothing would have been
         read after it (10 section 1, of ``[DONE]``)."""
-        if kind is Kind.REST and name == STOP and is_object(event := loosely(payload)) and event.get("type") == STOP:
+        if kind is Kind.REST and is_object(event := loosely(payload)) and event.get("type") == STOP:
             self._event(payload, name)
         else:
             super()._unusual(kind, name, payload)
@@ -186,30 +189,11 @@ class Decoder(StreamDecoder):
         self._state = step(self._state, move, self._forgive)
 
     def _message_start(self, event: Json) -> None:
-        message = self._object(event, "message")
+        message = self._envelope.object(event, "message")
         if message.get("content"):
             raise ProtocolError("an answer begins with content in it")
         self._step(Move.MESSAGE)
-        self._begin(message, ("message",))
-
-    def _begin(self, message: Json, path: Path) -> None:
-        """The message as it begins, at ``path`` of the event at hand. A second one is ignored, unless another answer
-        began with it."""
-        model = self._string(message, "model")
-        message_id = self._string(message, "id")
-        if self._began:
-            if message_id is not None and message_id != self._id:
-                if len(self._blocks):
-                    raise ProtocolError("another answer began in the middle of this one")
-                self._forgive(AnomalyCode.ID_CHANGED)
-            return
-        self._began = True
-        self._id = message_id
-        self._model = self._model or model
-        later = dict(self._usage)
-        self._report(message, path)
-        usage.merge(self._usage, later)
-        self._keep(message, path, MESSAGE_KEYS)
+        self._envelope.begin(message, ("message",), goes_on=len(self._blocks) > 0)
 
     def _block_start(self, event: Json) -> None:
         index = _index(event)
@@ -217,13 +201,12 @@ class Decoder(StreamDecoder):
         if not is_object(block):
             raise ProtocolError("a block is not an object")
         self._step(Move.BLOCK)
-        self._start(index, self._said(block, ("content_block",)))
+        self._start(index, self._envelope.reading.said(block, ("content_block",)))
 
     def _start(self, index: int, block: Said) -> None:
         self._blocks.start(index, block)
-        fields = block.fields
-        if fields["type"] == FALLBACK and is_object(target := fields.get("to")):
-            self._model = self._string(target, "model") or self._model
+        if block.fields["type"] == FALLBACK:
+            self._envelope.fall_back(block.fields)
 
     def _block_delta(self, event: Json) -> None:
         index = _index(event)
@@ -240,7 +223,9 @@ class Decoder(StreamDecoder):
             self._start(index, self._imagined(DELTAS[kind]))
         else:
             return
-        self._blocks.push(index, kind, self._said(delta, ("delta",)))
+        self._blocks.push(index, kind, self._envelope.reading.said(delta, ("delta",)))
+        self._speaker = self._blocks.speaker(index)
+        self._speaking = index
 
     def _imagined(self, kind: str) -> Said:
         """The start, which never came, of a block that need not say more than its type."""
@@ -261,89 +246,29 @@ class Decoder(StreamDecoder):
             self._state = State.BLOCK
 
     def _message_delta(self, event: Json) -> None:
-        delta = self._object(event, "delta")
-        word = delta.get("stop_reason")
-        self._step(Move.USAGE if word is None or word == "" else Move.FINISH)
-        self._finished(word)
-        self._report(event, ())
-        self._keep(event, (), EVENT_KEYS)
-        self._keep(delta, ("delta",), MESSAGE_KEYS)
-
-    def _finished(self, word: Any) -> None:
-        """Why the answer ended, if ``word`` says so."""
-        if word is None or word == "":
-            return
-        if not isinstance(word, str):
-            raise ProtocolError("the stop reason is not a string")
-        if self._word is not None and word != self._word:
-            raise ProtocolError("the answer ended for two reasons")
-        if self._word is None and word not in FINISHES:
-            self._forgive(AnomalyCode.UNKNOWN_FINISH)
-        self._word = word
-        self._finish = FINISHES.get(word, FinishReason.OTHER)
+        delta = self._envelope.object(event, "delta")
+        self._step(Move.USAGE if delta.get("stop_reason") in ABSENT else Move.FINISH)
+        self._envelope.delta(event, delta)
 
     def _message_stop(self, event: Json) -> None:
         self._end()
-
-    # --- what events hold ------------------------------------------------------------------------
-
-    def _object(self, event: Json, key: str) -> Json:
-        value = event.get(key)
-        if is_object(value):
-            return value
-        if value is not None:
-            self._forgive(AnomalyCode.WRONG_TYPE)
-        return {}
-
-    def _string(self, fields: Json, key: str) -> str | None:
-        value = fields.get(key)
-        if isinstance(value, str):
-            return value or None
-        if value is not None:
-            self._forgive(AnomalyCode.WRONG_TYPE)
-        return None
-
-    def _said(self, fields: Json, path: Path) -> Said:
-        """The object of the event at hand that stands at ``path``."""
-        raw = fields if self._raw is None else _at(self._raw, path)
-        return Said(fields, raw, partial(self._reading, path, read_exact), self._forgive)
-
-    def _reading(self, path: Path, read: Callable[[str], Any]) -> Json:
-        """The object at ``path`` in the event at hand, read once more by ``read``."""
-        return _at(read(without_lone_surrogates(self._payload.decode("utf-8", "replace"))), path)
-
-    def _report(self, fields: Json, path: Path) -> None:
-        report = self._object(self._plain(fields, path), "usage")
-        if usage.is_report(report):
-            usage.merge(self._usage, report)
-        else:
-            self._forgive(AnomalyCode.USAGE_INCOMPLETE)
-
-    def _keep(self, fields: Json, path: Path, known: frozenset[str]) -> None:
-        if self._extra is not None:
-            said = self._plain(fields, path)
-            self._extra.update((key, value) for key, value in said.items() if value is not None and key not in known)
-
-    def _plain(self, fields: Json, path: Path) -> Json:
-        """``fields``, which stand at ``path``, without numbers that no float holds."""
-        return self._reading(path, read_without_huge) if self._huge and fields else fields
 
     # --- a whole document ------------------------------------------------------------------------
 
     def _replay(self, message: Json) -> None:
         """A message that came whole, as the events it amounts to."""
         self._step(Move.MESSAGE)
-        self._begin(message, ())
+        self._envelope.begin(message, (), goes_on=False)
         for index, block in enumerate(message["content"]):
             if not is_object(block):
                 raise ProtocolError("a block is not an object")
             self._step(Move.BLOCK)
-            self._start(index, self._said(block, ("content", index)))
+            self._start(index, self._envelope.reading.said(block, ("content", index)))
             self._step(Move.STOP)
             self._blocks.stop(index)
-        if message.get("stop_reason"):
+        if message.get("stop_reason") not in ABSENT:
             self._step(Move.FINISH)
-            self._finished(message["stop_reason"])
+            self._envelope.finished(message["stop_reason"])
         self._end()
 
     # --- the end ---------------------------------------------------------------------------------
@@ -352,47 +277,48 @@ class Decoder(StreamDecoder):
         """``message_stop``: the answer is whole, or it never finished."""
         self._step(Move.END)
         self._blocks.end()
-        parts = tuple(self._released(part) for part in self._blocks.parts(cut=self._finish in CUT))
-        if self._finish is FinishReason.TOOL_CALLS and not any(isinstance(part, ToolCall) for part in parts):
+        envelope = self._envelope
+        parts = self._blocks.parts(cut=envelope.finish in CUT)
+        if envelope.finish is FinishReason.TOOL_CALLS and not any(isinstance(part, ToolCall) for part in parts):
             raise ProtocolError("the stop reason 'tool_use' does not fit what was answered")
-        if self._extra is not None and self._usage:
-            self._extra["usage"] = self._usage
+        if envelope.finish is FinishReason.REFUSAL:
+            parts = tuple(map(_withdrawn, parts))
         self._complete(
             Completion(
-                self._finish,
+                envelope.finish,
                 parts,
-                usage.read(self._usage),
+                envelope.usage,
                 self._timing(),
-                self._model,
-                self._id,
+                envelope.model,
+                envelope.id,
                 tuple(self._policy.anomalies),
                 self._policy.count,
-                self._word,
-                self._extra or {},
+                envelope.word,
+                envelope.extra,
             )
         )
 
-    def _released(self, part: Part) -> Part:
-        """What was said before a refusal is withdrawn (21 section 11): its calls must not be run."""
-        if self._finish is FinishReason.REFUSAL and isinstance(part, ToolCall):
-            return attrs.evolve(part, complete=False)
-        return part
-
     def _drop(self) -> None:
         super()._drop()
-        self._raw = None
+        self._envelope = Envelope(self._forgive, extra=False)
+        self._speaker = None
         self._blocks = Blocks(0, {}, self._called)
 
 
 HANDLERS: Final[Mapping[str, Callable[[Decoder, Json], None]]] = {
     "message_start": Decoder._message_start,
     "content_block_start": Decoder._block_start,
-    "content_block_delta": Decoder._block_delta,
+    DELTA: Decoder._block_delta,
     "content_block_stop": Decoder._block_stop,
     "message_delta": Decoder._message_delta,
     STOP: Decoder._message_stop,
 }
 """What reads each event. All others are skipped: ``ping``, and those that the API may add."""
+
+
+def _withdrawn(part: Part) -> Part:
+    """What was said before a refusal is withdrawn (21 section 11): its calls must not be run."""
+    return attrs.evolve(part, complete=False) if isinstance(part, ToolCall) else part
 
 
 def _is_message(value: Any) -> bool:
@@ -405,14 +331,6 @@ def _index(event: Json) -> int:
     if type(index) is not int or index < 0:
         raise ProtocolError("an event of a block has no index")
     return index
-
-
-def _at(value: Any, path: Path) -> Json:
-    """What stands at ``path``, where an object is known to stand."""
-    for key in path:
-        value = value[key]
-    found: Json = value
-    return found
 
 
 def decode(chunks: Iterable[bytes | bytearray | memoryview], **options: Any) -> Iterator[Event]:

@@ -1,13 +1,21 @@
-"""One object of an event at hand, in the readings that a block may need (00 section 2, 11 section B)."""
+"""The event at hand, and the objects in it, in the readings that a block may need (00 section 2, 11 section B)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import attrs
 
 from svir_core.response import AnomalyCode
+from svir_core.slow_json import read_exact, read_without_huge, without_lone_surrogates
 from svir_core.wire.json_value import Json
+
+Path = tuple[str | int, ...]
+"""The keys that lead to an object of the event at hand."""
+
+Forgive = Callable[[AnomalyCode], None]
 
 
 @attrs.frozen
@@ -24,7 +32,7 @@ class Said:
     fields: Json
     raw: Json
     exact: Callable[[], Json]
-    forgive: Callable[[AnomalyCode], None]
+    forgive: Forgive
 
     def text(self, key: str) -> str:
         """The string at ``key``, lone surrogates still in it; ``null`` and a missing key are ``""``."""
@@ -34,3 +42,40 @@ class Said:
         if value is not None:
             self.forgive(AnomalyCode.WRONG_TYPE)
         return ""
+
+
+class Reading:
+    """The event at hand: what was sent, and what the fast reader made of it."""
+
+    __slots__ = ("_forgive", "_huge", "_payload", "_raw")
+
+    def __init__(self, forgive: Forgive) -> None:
+        self._forgive = forgive
+        self.take(b"")
+
+    def take(self, payload: bytes, raw: Json | None = None, *, huge: bool = False) -> None:
+        """The next event: ``raw`` is the object with its lone surrogates, when it has some; ``huge`` whether it has
+        numbers that no float holds."""
+        self._payload = payload
+        self._raw = raw
+        self._huge = huge
+
+    def said(self, fields: Json, path: Path) -> Said:
+        """``fields``, which stand at ``path``."""
+        raw = fields if self._raw is None else _at(self._raw, path)
+        return Said(fields, raw, partial(self._again, path, read_exact), self._forgive)
+
+    def plain(self, fields: Json, path: Path) -> Json:
+        """``fields``, which stand at ``path``, each number that no float holds as its text."""
+        return self._again(path, read_without_huge) if self._huge and fields else fields
+
+    def _again(self, path: Path, read: Callable[[str], Any]) -> Json:
+        return _at(read(without_lone_surrogates(self._payload.decode("utf-8", "replace"))), path)
+
+
+def _at(value: Any, path: Path) -> Json:
+    """What stands at ``path``, where an object is known to stand."""
+    for key in path:
+        value = value[key]
+    found: Json = value
+    return found

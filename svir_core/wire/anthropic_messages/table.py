@@ -31,6 +31,9 @@ API_NAME: Final = "anthropic_messages"
 SOURCE: Final = "thinking"
 """The source of reasoning, and the type of its blocks."""
 
+DELTA: Final = "content_block_delta"
+"""The event that nearly all of a stream consists of."""
+
 STOP: Final = "message_stop"
 """The event that ends an answer."""
 
