@@ -29,7 +29,7 @@ from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import Completion
 from svir_core.think import Think
-from svir_core.wire import openai_chat
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from svir_core.wire.api import Api, CodecOptions, Mode, Model, ModelPage
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class KeyedOptions(ClientOptions, total=False):
 
 
 class AsyncClient:
-    """A client of one server, made by :meth:`openai`, :meth:`of` or :meth:`from_env`; used with ``async with``, or
+    """A client of one server, made by :meth:`openai`, :meth:`responses`, :meth:`anthropic`, :meth:`gemini`,
+    :meth:`of` or :meth:`from_env`; used with ``async with``, or
     closed by :meth:`aclose`. Tasks share it, and with the h11 transport event loops do too.
 
     A mistake of the caller raises ``ConfigError``, ``UnsupportedError``, ``AttachmentError`` or
@@ -122,6 +123,59 @@ class AsyncClient:
         if given.value[0] is None and given.value[1].get("endpoint") is None:
             raise ConfigError("a client needs a base URL, or the whole URL as endpoint")
         return cls.of(openai_chat.API, given.value[0], **given.value[1])
+
+    @classmethod
+    def responses(cls, base_url: str | None = None, **options: Unpack[KeyedOptions]) -> Self:
+        """A client of OpenAI Responses, by default where OpenAI hosts it. Options and errors: see :meth:`of`."""
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        return cls.of(openai_responses.API, given.value[0], **given.value[1])
+
+    @classmethod
+    def anthropic(
+        cls,
+        base_url: str | None = None,
+        *,
+        version: str = anthropic_messages.API.version,
+        auth: str = anthropic_messages.API.auth,
+        **options: Unpack[KeyedOptions],
+    ) -> Self:
+        """A client of Anthropic Messages, by default where Anthropic hosts it; the other options, and the errors, are
+        those of :meth:`of`.
+
+        Args:
+            base_url: with or without ``/v1``.
+            version: the ``anthropic-version`` header.
+            auth: how the key is sent: "x-api-key", or "bearer".
+        """
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        api = anthropic_messages.AnthropicMessages(version=version, auth=auth)
+        return cls.of(api, given.value[0], **given.value[1])
+
+    @classmethod
+    def gemini(
+        cls,
+        base_url: str | None = None,
+        *,
+        version: str = gemini.API.version,
+        parent: str = gemini.API.parent,
+        auth: str = gemini.API.auth,
+        **options: Unpack[KeyedOptions],
+    ) -> Self:
+        """A client of Gemini, by default of Google's Developer API; the other options, and the errors, are those of
+        :meth:`of`.
+
+        Args:
+            base_url: with or without a version at its end.
+            version: the version of the API: "v1beta", "v1", on Vertex "v1beta1".
+            parent: where the models are: "models", on Vertex "projects/P/locations/L/publishers/google/models".
+            auth: how the key is sent: "x-goog-api-key", or "bearer", as an OAuth token is.
+        """
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        api = gemini.Gemini(version=version, parent=parent, auth=auth)
+        return cls.of(api, given.value[0], **given.value[1])
 
     @classmethod
     def of(

@@ -57,6 +57,9 @@ class Client:
     """
 
     openai = _Constructor(AsyncClient.openai)
+    responses = _Constructor(AsyncClient.responses)
+    anthropic = _Constructor(AsyncClient.anthropic)
+    gemini = _Constructor(AsyncClient.gemini)
     of = _Constructor(AsyncClient.of)
     from_env = _Constructor(AsyncClient.from_env)
 

@@ -16,7 +16,7 @@ from svir_core.wire.anthropic_messages.decode import Decoder
 from svir_core.wire.anthropic_messages.encode import Encoder, optional_fields
 from svir_core.wire.anthropic_messages.server_half import ServerHalf
 from svir_core.wire.anthropic_messages.table import API_NAME
-from svir_core.wire.api import Alternative, Api, Clock, CodecOptions, Compat, ModelPage
+from svir_core.wire.api import Alternative, Clock, CodecOptions, Compat, ModelPage
 from svir_core.wire.document import model_listing, token_count
 
 if TYPE_CHECKING:
@@ -130,4 +130,4 @@ def _encoder(options: CodecOptions, compat: Compat) -> Encoder:
     return Encoder(context_tokens=options.context_tokens, image_tokens=options.image_tokens, omit=compat.omit)
 
 
-API: Final[Api] = AnthropicMessages()
+API: Final = AnthropicMessages()

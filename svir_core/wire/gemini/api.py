@@ -16,7 +16,7 @@ from svir_core.json_text import sanitize
 from svir_core.quirk import NONE
 from svir_core.request import Request
 from svir_core.slow_json import loosely
-from svir_core.wire.api import Alternative, Api, Clock, CodecOptions, Compat, Model, ModelPage
+from svir_core.wire.api import Alternative, Clock, CodecOptions, Compat, Model, ModelPage
 from svir_core.wire.document import model_listing, token_count
 from svir_core.wire.gemini.decode import Decoder
 from svir_core.wire.gemini.encode import Encoder, optional_fields
@@ -201,4 +201,4 @@ class Gemini:
         return token_count(document, "totalTokens")
 
 
-API: Final[Api] = Gemini()
+API: Final = Gemini()
