@@ -46,7 +46,8 @@ class Retry:
     | failed before its response began | raised | repeated | repeated |
     | failed before its first event | given on | given on | repeated |
     | failed after its first event | given on | given on | given on |
-    | failed with an error that is not ``retryable`` (a used-up quota) | raised | raised | raised |
+    | failed before its response, not ``retryable`` (a used-up quota) | raised | raised | raised |
+    | failed before its first event, not ``retryable`` | given on | given on | raised |
     | failed with what is no ``SvirError``, or was cancelled | raised | raised | raised |
     | failed the last time it may be repeated, or too late | raised | raised | raised |
 
@@ -114,8 +115,10 @@ class Retry:
         latest = self._clock() + self._within
         repeats = 0
         while isinstance(outcome := await attempt(lambda: next(request), self._until), Failure):
+            if repeats == self._repeats or not self._repeated(outcome):
+                raise outcome.error
             wait = self._wait(outcome, repeats)
-            if repeats == self._repeats or not self._repeated(outcome) or self._clock() + wait > latest:
+            if self._clock() + wait > latest:
                 raise outcome.error
             await self._sleep(wait)
             repeats += 1

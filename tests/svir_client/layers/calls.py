@@ -66,3 +66,21 @@ async def read(client: AsyncClient, request: Request = REQUEST) -> tuple[list[Ev
 
 async def opened(stream: Stream) -> Stream:
     return await stream.__aenter__()
+
+
+async def became(client: AsyncClient, whole: str) -> str:
+    """What a layer made of a call: raised its error, gave its broken stream on, or else ``whole``."""
+    stream = client.stream(REQUEST)
+    try:
+        async with stream:
+            text = "".join([piece async for piece in stream.text()])
+    except SvirError as error:
+        return "given on" if stream.error is error else "raised"
+    return whole if text == "Hello" else f"an answer of {text!r}"
+
+
+@contextlib.asynccontextmanager
+async def streaming(*outcomes: Outcome, layers: Any = ()) -> AsyncGenerator[Stream]:
+    """The stream of one call, inside its block."""
+    async with scripted(*outcomes, layers=layers) as (_, client), client.stream(REQUEST) as stream:
+        yield stream
