@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from svir_client import AsyncClient, Client, Next, Stream, wrap
@@ -480,8 +480,6 @@ async def test_wrap_refuses_what_is_no_layer(function: Any) -> None:
 
 
 async def test_wrap_takes_methods_objects_and_partials() -> None:
-    import functools
-
     class Counting:
         def __init__(self) -> None:
             self.calls = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
 import re
@@ -44,7 +45,7 @@ DENIED = Reply.document({"error": {"message": "who?"}}, status=401)
 KINDS: dict[str, Callable[..., Retry]] = {
     "connect": Retry.connect,
     "transient": Retry.transient,
-    "first_event": lambda n, **options: Retry.transient(n, until="first_event", **options),
+    "first_event": functools.partial(Retry.transient, until="first_event"),
 }
 
 REPEATS: list[tuple[Outcome, str, str, str]] = [
