@@ -40,7 +40,7 @@ def _version(instance: object, attribute: attrs.Attribute[str], value: str) -> N
 
 
 def _auth(_instance: object, _attribute: attrs.Attribute[str], value: str) -> None:
-    if value not in AUTH:
+    if not isinstance(value, str) or value not in AUTH:
         raise ConfigError("AnthropicMessages.auth is one of 'x-api-key', 'bearer'")
 
 
@@ -63,7 +63,9 @@ class AnthropicMessages:
     base_url: str = attrs.field(default="https://api.anthropic.com", init=False)
     versions: tuple[str, ...] = attrs.field(default=("/v1",), init=False)
     matches_by_id: bool = attrs.field(default=False, init=False)
-    headers: tuple[tuple[str, str], ...] = attrs.field(init=False, default=attrs.Factory(_headers, takes_self=True))
+    headers: tuple[tuple[str, str], ...] = attrs.field(
+        init=False, repr=False, default=attrs.Factory(_headers, takes_self=True)
+    )
     server: ServerHalf = attrs.field(factory=ServerHalf, init=False)
 
     def path(self, request: Request) -> str:

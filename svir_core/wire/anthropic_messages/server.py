@@ -21,7 +21,7 @@ from svir_core.response import Completion, FinishReason, Usage, joined_text
 from svir_core.wire.anthropic_messages.event_writer import EventWriter, error_event
 from svir_core.wire.anthropic_messages.held_calls import HeldCalls
 from svir_core.wire.anthropic_messages.table import FINISHES, SOURCE, TEXT
-from svir_core.wire.anthropic_messages.whole_part import trailing, write_part
+from svir_core.wire.anthropic_messages.whole_part import check_parts, trailing, write_part
 from svir_core.wire.json_value import Json
 
 WORDS: Final[Mapping[FinishReason, str]] = {
@@ -134,6 +134,7 @@ class StreamEncoder:
 
     def _completed(self, completion: Completion) -> None:
         word = _word(completion)
+        check_parts(completion.parts)
         alone = not (self._calls.any or any(self._said.values()))
         if alone:
             _check_calls(completion)
@@ -142,7 +143,7 @@ class StreamEncoder:
         self._done = True
         usage = _report(completion.usage)
         if alone:
-            self._writer.begin({**usage, "output_tokens": 0})
+            self._writer.begin({"input_tokens": 0, **usage, "output_tokens": 0})
         self._begin()
         for part in completion.parts if alone else ():
             write_part(self._writer, part)

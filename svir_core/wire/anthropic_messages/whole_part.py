@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from svir_core.errors import ConfigError
+from svir_core.json_text import sanitize
 from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
-from svir_core.slow_json import read_any, read_exact
+from svir_core.slow_json import read_any, read_exact, without_lone_surrogates
 from svir_core.wire.anthropic_messages.block import CITATIONS, SIGNATURE
 from svir_core.wire.anthropic_messages.event_writer import EventWriter
 from svir_core.wire.anthropic_messages.table import API_NAME, SOURCE, TEXT
@@ -22,31 +23,36 @@ def trailing(parts: Sequence[Part]) -> Iterator[Part]:
     yield from parts[last + 1 :]
 
 
+def check_parts(parts: Sequence[Part]) -> None:
+    """Raise ``ConfigError`` for a part that is none of an answer's, and ``ProtocolError`` for opaque data that nests
+    too deep to be written."""
+    for part in parts:
+        if not isinstance(part, Text | Reasoning | ToolCall | Opaque):
+            raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+        _beside(part if isinstance(part, Opaque) else part.opaque)
+
+
 def write_part(writer: EventWriter, part: Part) -> None:
-    """Write one part; ``ConfigError`` when it is none of an answer's."""
+    """Write one part, which was checked."""
     if isinstance(part, Text):
         _spoken(writer, TEXT, part.text, part.opaque)
     elif isinstance(part, Reasoning):
         _spoken(writer, SOURCE, part.text, part.opaque)
     elif isinstance(part, ToolCall):
         writer.call(part.id, part.name, _beside(part.opaque))
-        if part.arguments:
-            writer.arguments([part.arguments])
+        writer.arguments([part.arguments] if part.arguments else [])
         writer.stop()
-    elif isinstance(part, Opaque):
-        if block := _beside(part):
-            writer.start(block)
-            writer.stop()
-    else:
-        raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+    elif isinstance(part, Opaque) and (block := _beside(part)):
+        writer.start(block)
+        writer.stop()
 
 
 def _beside(opaque: Opaque | None) -> Json:
     """What this API gave: an object, or nothing."""
-    if opaque is None or opaque.api != API_NAME or not is_object(read_any(opaque.json)):
+    if opaque is None or opaque.api != API_NAME:
         return {}
-    fields: Json = read_exact(opaque.json)
-    return fields
+    text = without_lone_surrogates(sanitize(opaque.json))
+    return read_exact(text) if is_object(read_any(text)) else {}
 
 
 def _spoken(writer: EventWriter, kind: str, text: str, opaque: Opaque | None) -> None:

@@ -32,7 +32,7 @@ def event(payload: bytes | str | Json, name: str | None = None) -> bytes:
 
 
 def start(**message: Any) -> bytes:
-    fields = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    fields: Json = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
     usage = {"input_tokens": 3, "output_tokens": 1}
     return event({"type": "message_start", "message": {**fields, "usage": usage, **message}})
 

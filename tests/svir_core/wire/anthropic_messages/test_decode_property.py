@@ -191,17 +191,17 @@ KEYS = (
 )
 TYPES = ("message", "text", "thinking", "tool_use", "fallback", "odd", "text_delta", "input_json_delta", "ping")
 
-json_values = st.recursive(
+
+def _objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Lists and objects, half of which name a type."""
+    fields = st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
+    typed = st.tuples(st.sampled_from(TYPES), fields).map(lambda pair: {"type": pair[0], **pair[1]})
+    return st.one_of(st.lists(inner, max_size=3), fields, typed)
+
+
+json_values: st.SearchStrategy[Any] = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-2, 70), st.floats(allow_nan=False, allow_infinity=False), words),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
-        st.builds(
-            lambda kind, rest: {"type": kind, **rest},
-            st.sampled_from(TYPES),
-            st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
-        ),
-    ),
+    _objects,
     max_leaves=12,
 )
 names = st.sampled_from(
