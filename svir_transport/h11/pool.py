@@ -92,6 +92,8 @@ class Lease:
 
         Raises what ``connect`` raises, and ``TransportError`` when the transport is closed meanwhile.
         """
+        if self._released:  # while the call waited for a kept connection to stay quiet
+            raise _closed()
         self._pool.make_room()
         try:
             with anyio.CancelScope(deadline=deadline) as self._connecting:

@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svir_core.errors import SvirError
@@ -274,7 +274,13 @@ USUAL = (Do.CALL, Do.CONNECT, Do.ANSWER, Do.READ)
 STEPS = st.lists(st.tuples(st.sampled_from([*USUAL, *USUAL, *USUAL, *Do]), st.integers(0, 5)), min_size=30, max_size=80)
 
 
+CLOSED_WHILE_A_KEPT_CONNECTION_IS_WATCHED = [
+    (Do.CALL, 1), (Do.CONNECT, 0), (Do.ANSWER, 0), (Do.ANSWER, 0), (Do.READ, 0), (Do.CALL, 1), (Do.LATER, 0),
+]  # fmt: skip
+
+
 @given(steps=STEPS, close_at=st.integers(20, 200))
+@example(steps=CLOSED_WHILE_A_KEPT_CONNECTION_IS_WATCHED, close_at=6)
 @settings(max_examples=100)
 async def test_the_books_balance_after_every_step(steps: list[tuple[Do, int]], close_at: int) -> None:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
