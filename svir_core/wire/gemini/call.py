@@ -14,7 +14,7 @@ from svir_core.slow_json import exact_text
 from svir_core.wire.gemini.arguments import Arguments
 from svir_core.wire.gemini.said import Said
 from svir_core.wire.gemini.table import API_NAME, CALL, CALL_KEYS
-from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.json_value import Json, is_object
 
 STREAMED: Final = frozenset({"args", "partialArgs", "willContinue"})
 """What a call that came in pieces has in place of its arguments."""
@@ -43,12 +43,11 @@ class Fragment:
         fields = self.call.fields
         self.name = _text(fields, "name")
         self.id = _text(fields, "id")
-        self.goes_on: bool = fields.get("willContinue") or False
-        self.pieces: list[Any] = fields.get("partialArgs") or []
-        if not isinstance(self.goes_on, bool) or not is_array(self.pieces) or not all(map(is_object, self.pieces)):
-            raise ProtocolError("a tool call does not say how it goes on")
-        if fields.get("args") is not None and not is_object(fields["args"]):
-            raise ProtocolError("the arguments of a tool call are not an object")
+        self.goes_on: bool = _given(fields, "willContinue", bool, False)
+        self.pieces: list[Any] = _given(fields, "partialArgs", list, [])
+        _given(fields, "args", dict, {})
+        if not all(map(is_object, self.pieces)):
+            raise ProtocolError("a piece of an argument is not an object")
 
     @property
     def whole(self) -> bool:
@@ -58,6 +57,15 @@ class Fragment:
     def arguments(self) -> Json:
         """The arguments in one piece, every number exact; none are ``{}``."""
         return self.call.exact().get("args") or {} if self.call.fields.get("args") else {}
+
+
+def _given(fields: Json, key: str, kind: type[Any], default: Any) -> Any:
+    value = fields.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise ProtocolError(f"the {key} of a tool call is of the wrong type")
+    return value
 
 
 def _text(fields: Json, key: str) -> str | None:
