@@ -37,7 +37,7 @@ def items(response: Json, forgive: Forgive) -> list[tuple[int, Json]]:
     return found
 
 
-def at(payload: Json, where: tuple[str, ...]) -> Json:
+def at(payload: Any, where: tuple[str, ...]) -> Any:
     """The response in its payload: under these keys."""
     for key in where:
         payload = payload[key]
@@ -47,6 +47,8 @@ def at(payload: Json, where: tuple[str, ...]) -> Json:
 def beyond(payload: bytes, where: tuple[str, ...]) -> Json:
     """What the server says beyond the protocol, in the response and beside it, and the usage report as it came."""
     value = read_without_huge(without_lone_surrogates(payload.decode("utf-8", "replace")))
+    response = at(value, where)
     beside = {key: kept for key, kept in value.items() if where and key not in EVENT_KEYS}
-    inside = {key: kept for key, kept in at(value, where).items() if key not in RESPONSE_KEYS or key == "usage"}
+    said = response if is_object(response) else {}
+    inside = {key: kept for key, kept in said.items() if key not in RESPONSE_KEYS or key == "usage"}
     return {key: kept for key, kept in (beside | inside).items() if kept is not None}
