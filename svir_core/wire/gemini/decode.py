@@ -155,11 +155,9 @@ class Decoder(StreamDecoder):
         found = second_look(payload)
         for code in found.codes:
             self._forgive(code)
-        if found.chunk is None:
-            return
-        reading = Reading(payload, huge=found.huge, forgive=self._forgive)
-        whole = Said(found.chunk, found.raw or found.chunk, reading)
-        for number, chunk in enumerate(found.chunk[CHUNKS]):
+        fields = found.chunk or {CHUNKS: []}
+        whole = Said(fields, found.raw or fields, Reading(payload, huge=found.huge, forgive=self._forgive))
+        for number, chunk in enumerate(fields[CHUNKS]):
             if is_object(chunk):
                 self._chunk(whole.at(CHUNKS, number))
             else:

@@ -89,10 +89,9 @@ class Said:
         return found
 
     def text(self, key: str) -> str:
-        """The string at ``key``, lone surrogates still in it; ``null`` and a missing key are ``""``."""
-        value = self.raw.get(key)
+        """The string at ``key``, which must be there, lone surrogates still in it; another value is none."""
+        value = self.raw[key]
         if isinstance(value, str):
             return value
-        if value is not None:
-            self.forgive(AnomalyCode.WRONG_TYPE)
+        self.forgive(AnomalyCode.WRONG_TYPE)
         return ""
