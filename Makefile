@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FLOORS := .venv-floors
 MODEL := $(VENV)/.model
 BENCH := $(VENV)/.bench
 FUZZ := $(VENV)/.fuzz
@@ -15,7 +16,7 @@ TRANSPORT ?= h11
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check cov conformance fuzz mutate soak bench live docs dist clean
+.PHONY: help setup model demo test check cov floors conformance fuzz mutate soak bench live docs dist clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -65,6 +66,15 @@ cov: $(READY) ## branch coverage of the codec: 100 %
 	$(BIN)/python -m pytest tests/svir_core tests/conformance tests/examples --cov --cov-report=term-missing \
 		--ignore tests/svir_core/wire/openai_chat/test_prefixes.py # reaches no further line, in a third of the time
 
+floors: $(READY) ## run the tests with the lowest version of every dependency, in .venv-floors
+	$(PYTHON) -m venv --clear $(FLOORS)
+	$(BIN)/python -m tests.packaging.floors > $(FLOORS)/floors.txt
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(FLOORS)/floors.txt
+	$(FLOORS)/bin/python -m pip check
+	$(FLOORS)/bin/python -m pytest tests/svir_core tests/svir_client tests/svir_transport \
+		--ignore-glob '*/wire/*/test_prefixes.py' # every cut of every stream asks nothing more of a library
+	$(FLOORS)/bin/python -m conformance run conformance
+
 conformance: $(READY) ## run the conformance cases
 	$(BIN)/python -m conformance run conformance
 
@@ -81,6 +91,7 @@ soak: $(READY) ## many streams, every fault, for MINUTES=10 (or SECONDS=60), the
 bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode
 	$(BIN)/python -m benchmarks.bench_attach
+	$(BIN)/python -m benchmarks.bench_layers
 
 live: $(MODEL) ## run the opt-in tests against a real server (or SVIR_URL and SVIR_MODEL)
 	$(BIN)/python -m pytest live
@@ -93,4 +104,4 @@ dist: $(READY) ## build the distributions into dist/
 		$(BIN)/python -m build --outdir dist $$folder || exit 1; done
 
 clean: ## remove what make has made
-	rm -rf $(VENV) dist build .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOORS) dist build .coverage htmlcov .pytest_cache .mypy_cache .ruff_cache .hypothesis
