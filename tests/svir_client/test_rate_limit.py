@@ -95,6 +95,7 @@ def test_every_figure_of_anthropic() -> None:
         headers[f"anthropic-ratelimit-{what}-reset"] = f"2026-01-15T10:30:0{number}Z"
     limits = read_rate_limit(ResponseHead(200, headers.items()), lambda: NOW)
     assert limits == RateLimit(10, 11, 1.0, 20, 21, 2.0, 30, 31, 3.0, 40, 41, 4.0)
+    assert limits is not None
     assert limits.windows() == ((11, 1.0), (21, 2.0), (31, 3.0), (41, 4.0))
 
 
