@@ -118,15 +118,15 @@ class Conversation:
 
     def _results(self, number: int, message: Message) -> list[tuple[int, list[Piece]]]:
         where = _place(number, message)
-        results: list[tuple[int, list[Piece]]] = []
-        for place, result in enumerate(message.parts):
-            if isinstance(result, ToolResult):
-                here = f"{where}.parts[{place}]"
-                call = self._calls.get(result.call_id)
-                if call is None:
-                    raise UnsupportedError(f"{here}: Gemini wants the name of the call, and no call has this id")
-                results.append((call.number, self.content.result(result, call.name, call.id, here)))
-        return results
+        given = [(place, part) for place, part in enumerate(message.parts) if isinstance(part, ToolResult)]
+        return [self._result(result, f"{where}.parts[{place}]") for place, result in given]
+
+    def _result(self, result: ToolResult, where: str) -> tuple[int, list[Piece]]:
+        """The number of its call, and the result."""
+        call = self._calls.get(result.call_id)
+        if call is None:
+            raise UnsupportedError(f"{where}: Gemini wants the name of the call, and no call has this id")
+        return call.number, self.content.result(result, call.name, call.id, where)
 
     # --- the model's turns -----------------------------------------------------------------------
 
