@@ -236,3 +236,15 @@ def test_time_is_linear_in_blocks_deltas_and_citations() -> None:
     assert isinstance(first, Text)
     assert first.opaque is not None
     assert len(first.opaque.data["citations"]) == 3000
+
+
+def test_a_block_that_ended_says_nothing_more_while_another_is_open() -> None:
+    begun = start() + opened(0, text="a") + opened(1, "thinking", thinking="b") + closed(0)
+    seen = decoded(begun + delta(0, "text_delta", text="c") + closed(1) + reason() + STOP, "lenient")
+    assert (seen.kind, seen.text, seen.reasoning) == ("protocol", "a", "b")
+
+
+def test_an_event_that_the_api_may_add_need_not_say_its_type() -> None:
+    assert both(stream(event({"mood": "fine"}, "mood"), text(0, "x"))).text == "x"
+    nameless = decoded(stream(event(b'{"mood":"fine"}'), text(0, "x")), "lenient")
+    assert (nameless.text, nameless.codes) == ("x", ["event_name"])
