@@ -13,10 +13,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from svir_client import AsyncClient, Client, Stream, SyncStream
+from svir_client import AsyncClient, Client, Next, Stream, SyncStream
 from svir_client.testing import End, Gate, MockServer, Reply
 from svir_core.errors import ConfigError, ResponseTimeoutError, ServerError, TransportError, TruncatedStreamError
 from svir_core.event import Completed, Event, TextDelta
+from svir_core.request import Request
 from tests.svir_client.chat import DONE, FINISH, HELLO, REQUEST, SECONDS, hello, text
 from tests.svir_client.layers.calls import Clock, opened, scripted, streaming
 
@@ -155,24 +156,73 @@ async def test_the_server_sees_that_a_clock_ran_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("method", "value", "options"),
     [
-        lambda stream: stream.first_token_by("soon"),
-        lambda stream: stream.complete_by(math.nan),
-        lambda stream: stream.complete_by(True),
-        lambda stream: stream.complete_by(1.0, clock=1.0),
-        lambda stream: stream.stalled_after(1.0, clock=None),
-        lambda stream: stream.idle_timeout(0),
-        lambda stream: stream.idle_timeout(-1),
-        lambda stream: stream.stalled_after(math.nan),
-        lambda stream: stream.inspect(None),
-        lambda stream: stream.on_close("print"),
+        ("first_token_by", "soon", {}),
+        ("complete_by", math.nan, {}),
+        ("complete_by", True, {}),
+        ("complete_by", 1.0, {"clock": 1.0}),
+        ("stalled_after", 1.0, {"clock": None}),
+        ("idle_timeout", 0, {}),
+        ("idle_timeout", -1, {}),
+        ("stalled_after", math.nan, {}),
+        ("inspect", None, {}),
+        ("on_close", "print", {}),
     ],
 )
-async def test_wrong_values(wrong: Callable[[Any], None]) -> None:
+async def test_wrong_values(method: str, value: object, options: dict[str, object]) -> None:
     async with scripted() as (_, client):
         with pytest.raises(ConfigError):
-            wrong(client.stream(REQUEST))
+            getattr(client.stream(REQUEST), method)(value, **options)
+
+
+async def test_what_was_asked_before_it_was_entered_holds_behind_layers() -> None:
+    """The layer looked ahead: what it read is new to the inspectors of the caller."""
+
+    async def looking(request: Request, next: Next) -> Stream:
+        stream = await next(request)
+        stream.inspect(lambda event: seen.append(("layer", event)))
+        stream.on_close(lambda _: ended.append("layer"))
+        await stream.peek()
+        return stream
+
+    clock = Clock()
+    seen: list[tuple[str, Event]] = []
+    ended: list[str] = []
+    async with scripted(Reply.stream(HELLO[0] + HELLO[1], *HELLO[2:]), layers=[looking]) as (_, client):
+        stream = client.stream(REQUEST)
+        stream.inspect(lambda event: seen.append(("caller", event)))
+        stream.on_close(lambda _: ended.append("caller"))
+        stream.complete_by(clock.now + 5, clock=clock)
+        async with stream:
+            first, second = TextDelta("Hel"), TextDelta("lo")
+            assert seen == [("layer", first), ("layer", second), ("caller", first), ("caller", second)]
+            assert [await anext(stream), await anext(stream)] == [first, second]
+            clock.now += 5
+            with pytest.raises(ResponseTimeoutError, match="not whole in time"):
+                await anext(stream)
+    assert ended == ["layer", "caller"]
+
+
+async def test_what_a_layer_asks_of_a_stream_that_it_gave_on_is_asked_of_the_callers() -> None:
+    kept: list[Stream] = []
+
+    async def keeping(request: Request, next: Next) -> Stream:
+        kept.append(await next(request))
+        return kept[0]
+
+    clock = Clock()
+    seen: list[Event] = []
+    async with streaming(Reply.stream(b"".join(HELLO[:2]), end=End.STALL), layers=[keeping]) as stream:
+        assert await anext(stream) == TextDelta("Hel")
+        kept[0].inspect(seen.append)
+        assert seen == [TextDelta("lo")]
+        kept[0].first_token_by(clock.now - 1, clock=clock)
+        kept[0].complete_by(clock.now, clock=clock)
+        assert await anext(stream) == TextDelta("lo")
+        with pytest.raises(ResponseTimeoutError, match="not whole in time") as caught:
+            await anext(stream)
+    assert kept[0].error is caught.value
 
 
 # --- inspect -------------------------------------------------------------------------------------
@@ -223,10 +273,11 @@ async def test_an_inspector_that_raises_ends_the_stream() -> None:
                 await anext(stream)
             assert transport.open_connections == 0
             for _ in range(2):
-                with pytest.raises(ConfigError, match="an inspector of the Stream raised") as caught:
+                with pytest.raises(ConfigError, match="an inspector of the Stream raised"):
                     await anext(stream)
-        assert caught.value.partial is not None
-        assert caught.value.partial.text == "Hello"
+        assert stream.error is not None
+        assert stream.error.partial is not None
+        assert stream.error.partial.text == "Hello"
 
 
 async def test_an_inspector_that_raises_at_once() -> None:
@@ -407,8 +458,8 @@ async def test_an_event_that_comes_late_is_looked_at() -> None:
     gate = Gate()
     async with streaming(Reply.stream(text("Hel"), gate, *HELLO[1:])) as stream:
         assert await anext(stream) == TextDelta("Hel")
+        found: list[Event | None] = []
         async with anyio.create_task_group() as tasks:
-            found: list[Event | None] = []
 
             async def look() -> None:
                 found.append(await stream.peek())
