@@ -20,6 +20,7 @@ from svir_core.wire.gemini import Decoder
 from tests.svir_core.wire.gemini.streams import (
     MODES,
     STREAMS,
+    Json,
     Seen,
     call,
     candidate,
@@ -33,46 +34,68 @@ from tests.svir_core.wire.gemini.streams import (
 )
 
 WORDS = st.text('ab\u00e9\U0001f600\n"\\', max_size=4)
-VALUES = st.recursive(
+VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
     max_leaves=6,
 )
+
+
+def drawn_piece(path: Any, kind: str, value: Any, go_on: bool) -> Json:
+    return {**piece(path, **{kind: value}), **({"willContinue": True} if go_on else {})}
+
+
+def signed(said: str, signature: str | None) -> Json:
+    return text(said, thoughtSignature=signature)
+
+
+def drawn_call(name: str | None, args: Any) -> Json:
+    return call(name, args=args)
+
+
+def opened(name: str | None, go_on: bool) -> Json:
+    return call(name, willContinue=go_on)
+
+
+def going_on(found: list[Json], go_on: bool) -> Json:
+    return pieces(*found, go_on=go_on)
+
+
+def drawn_candidate(parts: list[Json], finish: Any, index: Any) -> Json:
+    return candidate(*parts, finish=finish, index=index)
+
+
 PIECES = st.builds(
-    lambda path, kind, value, go_on: {**piece(path, **{kind: value}), **({"willContinue": True} if go_on else {})},
+    drawn_piece,
     st.sampled_from(["$.a", "$.b", "$.a.c", "$.l[0]", "$.l[1]", "$", "x", 5]),
     st.sampled_from(["stringValue", "numberValue", "boolValue", "nullValue", "other"]),
     st.sampled_from(["x", "", 1, 0.5, True, None, "NULL_VALUE"]),
     st.booleans(),
 )
-PARTS = st.one_of(
+KEYS = st.sampled_from(["text", "thought", "functionCall", "new", "toolCall"])
+PARTS: st.SearchStrategy[Json] = st.one_of(
     st.builds(text, WORDS),
     st.builds(thought, WORDS),
-    st.builds(lambda said, sign: text(said, thoughtSignature=sign), WORDS, st.sampled_from(["UzE=", "", None])),
-    st.builds(lambda name, args: call(name, args=args), st.sampled_from(["f", "g", "", None]), VALUES),
-    st.builds(lambda name, go_on: call(name, willContinue=go_on), st.sampled_from(["f", None]), st.booleans()),
-    st.builds(lambda found, go_on: pieces(*found, go_on=go_on), st.lists(PIECES, max_size=3), st.booleans()),
-    st.dictionaries(st.sampled_from(["text", "thought", "functionCall", "new", "toolCall"]), VALUES, max_size=2),
+    st.builds(signed, WORDS, st.sampled_from(["UzE=", "", None])),
+    st.builds(drawn_call, st.sampled_from(["f", "g", "", None]), VALUES),
+    st.builds(opened, st.sampled_from(["f", None]), st.booleans()),
+    st.builds(going_on, st.lists(PIECES, max_size=3), st.booleans()),
+    st.dictionaries(KEYS, VALUES, max_size=2),
 )
-FINISHES = st.sampled_from([None, None, None, "STOP", "STOP", "MAX_TOKENS", "SAFETY", "OTHER", "CONTINUATION", "", 5])
-CANDIDATES = st.builds(
-    lambda parts, finish, index: candidate(*parts, finish=finish, index=index),
-    st.lists(PARTS, max_size=3),
-    FINISHES,
-    st.sampled_from([0, 0, 0, 0, 0, 1, None, "0"]),
+FINISHES: st.SearchStrategy[Any] = st.sampled_from(
+    [None, None, None, "STOP", "STOP", "MAX_TOKENS", "SAFETY", "OTHER", "CONTINUATION", "", 5]
 )
-CHUNKS = st.fixed_dictionaries(
-    {"candidates": st.lists(CANDIDATES, min_size=1, max_size=2) | VALUES},
-    optional={
-        "usageMetadata": st.dictionaries(
-            st.sampled_from(["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "x"]),
-            st.integers(-1, 9) | VALUES,
-            max_size=3,
-        ),
-        "promptFeedback": st.just({"blockReason": "SAFETY"}) | VALUES,
-        "responseId": st.sampled_from(["r", "s", 5]),
-        "error": st.sampled_from([None, {}, {"message": "no"}]),
-    },
+INDICES: st.SearchStrategy[Any] = st.sampled_from([0, 0, 0, 0, 0, 1, None, "0"])
+CANDIDATES = st.builds(drawn_candidate, st.lists(PARTS, max_size=3), FINISHES, INDICES)
+FIGURES = st.sampled_from(["promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "x"])
+REPORTS: st.SearchStrategy[Any] = st.dictionaries(FIGURES, st.integers(-1, 9) | VALUES, max_size=3)
+LISTED: st.SearchStrategy[Any] = st.lists(CANDIDATES, min_size=1, max_size=2)
+BLOCKED: st.SearchStrategy[Any] = st.just({"blockReason": "SAFETY"})
+IDS: st.SearchStrategy[Any] = st.sampled_from(["r", "s", 5])
+ERRORS: st.SearchStrategy[Any] = st.sampled_from([None, {}, {"message": "no"}])
+CHUNKS: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {"candidates": LISTED | VALUES},
+    optional={"usageMetadata": REPORTS, "promptFeedback": BLOCKED | VALUES, "responseId": IDS, "error": ERRORS},
 )
 
 

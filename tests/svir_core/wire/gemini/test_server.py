@@ -55,7 +55,12 @@ def payloads(data: bytes) -> list[Any]:
 
 def test_the_stream_of_a_short_answer() -> None:
     answer = Completion("tool_calls", [Reasoning("thought", "t"), Text("a"), ToolCall("i", "f", '{"x": 1}')])
-    deltas = [ReasoningDelta("thought", "t"), TextDelta(""), TextDelta("a"), ToolCallDelta(0, "i", "f", '{"x": 1}')]
+    deltas: list[Event] = [
+        ReasoningDelta("thought", "t"),
+        TextDelta(""),
+        TextDelta("a"),
+        ToolCallDelta(0, "i", "f", '{"x": 1}'),
+    ]
     assert payloads(sent([*deltas, Completed(answer)])) == [
         {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}], **HEAD}
         for part in (
@@ -84,9 +89,14 @@ def test_usage_goes_out_with_the_finish() -> None:
 # --- two ways ------------------------------------------------------------------------------------
 
 WORDS = st.text('ab\u00e9\U0001f600\n"\\', min_size=1, max_size=5)
-OBJECTS = st.dictionaries(WORDS, st.none() | st.integers(0, 9) | WORDS, max_size=2).map(
-    lambda value: orjson.dumps(value).decode()
-)
+VALUES: st.SearchStrategy[Any] = st.dictionaries(WORDS, st.none() | st.integers(0, 9) | WORDS, max_size=2)
+
+
+def dumped(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+OBJECTS = VALUES.map(dumped)
 
 
 def signed(text: str, *, thought: bool) -> Opaque:
@@ -106,13 +116,48 @@ def signed_call(call: ToolCall) -> ToolCall:
     )
 
 
-SIGNED = st.one_of(
-    st.builds(lambda text: Text(text, signed(text, thought=False)), WORDS | st.just("")),
-    st.builds(lambda text: Reasoning("thought", text, signed(text, thought=True)), WORDS | st.just("")),
-    st.builds(lambda text: Opaque("gemini", orjson.dumps({"new": text}).decode()), WORDS),
+def signed_text(text: str) -> Part:
+    return Text(text, signed(text, thought=False))
+
+
+def thought(text: str) -> Part:
+    return Reasoning("thought", text)
+
+
+def signed_thought(text: str) -> Part:
+    return Reasoning("thought", text, signed(text, thought=True))
+
+
+def unknown(text: str) -> Part:
+    return Opaque("gemini", dumped({"new": text}))
+
+
+def drawn_call(name: str, arguments: str, made: bool) -> Part:
+    return ToolCall("", name, arguments, synthetic_id=made)
+
+
+def drawn_usage(given: int | None, output: int, total: int | None, thoughts: int | None, cached: int | None) -> Usage:
+    return Usage(given, output + (thoughts or 0), total, thoughts, cached)
+
+
+FIGURES = st.none() | st.integers(0, 9)
+SIGNED: st.SearchStrategy[Part] = st.one_of(
+    st.builds(signed_text, WORDS | st.just("")),
+    st.builds(signed_thought, WORDS | st.just("")),
+    st.builds(unknown, WORDS),
 )
-PLAIN = st.one_of(st.builds(Text, WORDS), st.builds(lambda text: Reasoning("thought", text), WORDS))
-CALLS = st.builds(lambda name, text, given: ToolCall("", name, text, synthetic_id=given), WORDS, OBJECTS, st.booleans())
+PLAIN: st.SearchStrategy[Part] = st.one_of(st.builds(Text, WORDS), st.builds(thought, WORDS))
+CALLS: st.SearchStrategy[Part] = st.builds(drawn_call, WORDS, OBJECTS, st.booleans())
+USAGES = st.none() | st.builds(drawn_usage, FIGURES, st.integers(0, 9), FIGURES, FIGURES, FIGURES)
+
+
+def goes_on(last: Part | None, part: Part) -> bool:
+    """Whether ``part`` would be one with ``last``."""
+    if isinstance(part, Text) and isinstance(last, Text):
+        return part.opaque is None and last.opaque is None
+    if isinstance(part, Reasoning) and isinstance(last, Reasoning):
+        return part.opaque is None and last.opaque is None
+    return False
 
 
 def numbered(parts: list[Part], *, sign: bool) -> list[Part]:
@@ -127,9 +172,7 @@ def numbered(parts: list[Part], *, sign: bool) -> list[Part]:
             call = ToolCall(call_id, part.name, part.arguments, synthetic_id=part.synthetic_id)
             found.append(signed_call(call) if sign and calls % 2 == 0 else call)
             calls += 1
-        elif isinstance(part, Text | Reasoning) and type(last) is type(part) and not (part.opaque or last.opaque):
-            continue
-        else:
+        elif not goes_on(last, part):
             found.append(part)
     return found
 
@@ -150,17 +193,7 @@ def completions(draw: st.DrawFn, *, whole: bool) -> Completion:
         parts.pop()
     if finish is FinishReason.TOOL_CALLS and not any(isinstance(part, ToolCall) for part in parts):
         finish = FinishReason.STOP
-    thoughts = draw(st.none() | st.integers(0, 5))
-    usage = draw(
-        st.none()
-        | st.builds(
-            lambda given, output, total, cached: Usage(given, output + (thoughts or 0), total, thoughts, cached),
-            st.none() | st.integers(0, 9),
-            st.integers(0, 9),
-            st.none() | st.integers(0, 9),
-            st.none() | st.integers(0, 9),
-        )
-    )
+    usage = draw(USAGES)
     extra = {"continuationToken": "T"} if finish is FinishReason.PAUSE else {}
     return Completion(finish, parts, usage, None, "m", "r", raw_finish=word, extra=extra)
 
@@ -233,7 +266,7 @@ def test_signatures_of_calls_that_wait_and_of_what_stands_last() -> None:
     call = signed_call(ToolCall("i", "f", "{}"))
     last = Text("", signed("", thought=False))
     kept = Opaque("gemini", '{"new":\n1}')
-    events = [TextDelta("a"), ToolCallDelta(0, "i", "f", "{}")]
+    events: list[Event] = [TextDelta("a"), ToolCallDelta(0, "i", "f", "{}")]
     answer = Completion("tool_calls", [Text("a"), call, kept, last])
     assert decoded(sent([*events, Completed(answer)])).answer.parts == (
         Text("a"),
@@ -322,9 +355,10 @@ def test_events_out_of_order() -> None:
 def test_nothing_follows_the_end() -> None:
     stream = encoder()
     stream.push(Completed(Completion("stop")))
-    for act in (lambda: stream.push(TextDelta("a")), lambda: stream.fail("no")):
-        with pytest.raises(ConfigError, match="has ended"):
-            act()
+    with pytest.raises(ConfigError, match="has ended"):
+        stream.push(TextDelta("a"))
+    with pytest.raises(ConfigError, match="has ended"):
+        stream.fail("no")
 
 
 @pytest.mark.parametrize("arguments", [("", "r", 0), ("m", "", 0), (1, "r", 0), ("m", "r", -1), ("m", "r", True)])
@@ -353,11 +387,12 @@ FAILURES: list[SvirError] = [
 ]
 
 
-@pytest.mark.parametrize("error", FAILURES, ids=lambda error: error.detail)
+@pytest.mark.parametrize("error", FAILURES, ids=[error.detail for error in FAILURES])
 def test_a_failure_is_read_as_what_it_was(error: SvirError) -> None:
     stream = encoder()
     data = stream.push(TextDelta("a")) + stream.fail(error)
     found = decoded(data).error
+    assert found is not None
     assert type(found) is type(error)
     assert found.retryable is error.retryable
     assert found.retry_after == error.retry_after
