@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 P = ParamSpec("P")
+T = TypeVar("T")
 C = TypeVar("C", bound="Client")
 
 
@@ -65,6 +66,7 @@ class Client:
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
+        self._used = False
 
     def complete(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
@@ -72,9 +74,7 @@ class Client:
         """The whole answer. Nothing stays open, however it ends; raises what :meth:`stream` raises."""
         given = Withheld(headers)
         del headers  # a traceback's locals show no value
-        return loop_thread().call(
-            lambda: self._client.complete(request, headers=given.value, idle_timeout=idle_timeout)
-        )
+        return self._call(lambda: self._client.complete(request, headers=given.value, idle_timeout=idle_timeout))
 
     def stream(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
@@ -86,6 +86,7 @@ class Client:
         given = Withheld(headers)
         del headers
         refuse_event_loop()
+        self._used = True
         return SyncStream(self._client.stream(request, headers=given.value, idle_timeout=idle_timeout))
 
     def send(
@@ -98,11 +99,12 @@ class Client:
         given = Withheld(headers)
         del headers
         refuse_event_loop()
+        self._used = True
         return SyncRawStream(self._client.send(request, headers=given.value, idle_timeout=idle_timeout))
 
     def list_models(self) -> tuple[Model, ...]:
         """The models that the server lists, as :meth:`svir_client.AsyncClient.list_models` gives and raises."""
-        return loop_thread().call(self._client.list_models)
+        return self._call(self._client.list_models)
 
     def count_tokens(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None
@@ -111,19 +113,25 @@ class Client:
         gives and raises."""
         given = Withheld(headers)
         del headers
-        return loop_thread().call(
-            lambda: self._client.count_tokens(request, headers=given.value, idle_timeout=idle_timeout)
-        )
+        return self._call(lambda: self._client.count_tokens(request, headers=given.value, idle_timeout=idle_timeout))
 
     def close(self) -> None:
         """Refuse further calls, and close the transport when this client made it. Idempotent.
 
         Returns when it is closed; on a thread that runs an event loop, at once.
         """
+        if not self._used:
+            self._client._closed = True  # there is nothing to close, and no reason to start a thread
+            return
         job = Job(loop_thread(), self._client.aclose)
         job.start()
         if event_loop_here() is None:
             job.result()
+
+    def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        refuse_event_loop()
+        self._used = True
+        return loop_thread().call(work)
 
     def __enter__(self) -> Self:
         refuse_event_loop()

@@ -84,11 +84,7 @@ class LoopThread:
         self.loop.run_until_complete(forever())
 
     def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What ``work`` gives or raises, waited for. A wait that is interrupted cancels it and waits no longer.
-
-        Raises ``ConfigError`` on a thread that runs an event loop.
-        """
-        refuse_event_loop()
+        """What ``work`` gives or raises, waited for. A wait that is interrupted cancels it and waits no longer."""
         job = Job(self, work)
         try:
             job.start()
@@ -100,7 +96,8 @@ class LoopThread:
 class Job(Generic[T]):
     """A coroutine on the loop thread. Its methods may be called on any thread, and more than once.
 
-    ``ended`` is called on the loop thread once there is a result.
+    ``ended`` is called on the loop thread once there is a result. One that is cancelled before it began, since
+    its ``start`` was interrupted or another thread was faster, has ended and never begins.
     """
 
     __slots__ = ("_ended", "_finished", "_future", "_task", "_thread", "_work")
@@ -120,7 +117,10 @@ class Job(Generic[T]):
         self._thread.loop.call_soon_threadsafe(self._begin)
 
     def cancel(self) -> None:
-        """Cancel it, unless it has ended. Waits for nothing and takes no lock: finalizers call it."""
+        """Cancel it, unless it has ended. Waits for nothing and takes no lock: finalizers call it.
+
+        Whoever waits then is told: also when it was never started.
+        """
         if not self._finished and not self._thread.lost:
             self._thread.loop.call_soon_threadsafe(self._interrupt)
 
@@ -150,12 +150,16 @@ class Job(Generic[T]):
             raise ConfigError("it was opened before this process was forked, and belongs to the other process")
 
     def _begin(self) -> None:
+        if self._finished:
+            return
         self._task = self._thread.loop.create_task(self._run())
         self._task.add_done_callback(self._finish)
 
     def _interrupt(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        elif not self._finished:
+            self._finish()
 
     async def _run(self) -> None:
         try:
@@ -165,7 +169,7 @@ class Job(Generic[T]):
         else:
             self._future.set_result(result)
 
-    def _finish(self, _: asyncio.Task[None]) -> None:
+    def _finish(self, _: asyncio.Task[None] | None = None) -> None:
         self._finished = True
         if not self._future.done():
             self._future.set_exception(CancelledError())

@@ -141,14 +141,15 @@ class SyncOpenResponse(Generic[R, Item]):
                 self._open_feed()
                 if items:
                     self._came(items)
-            except (
-                BaseException
-            ):  # interrupted, or a callback's: as for a read that is cancelled, there is no other one
+            except BaseException:  # interrupted, or a callback's: as for a cancelled read, there is no other one
                 self._abandon()
                 raise
             if not items:
                 self._ended(feed)
             self._batch = iter(items)
+            if self._closed:  # asked last: another thread may have closed it since, and emptied the batch before this
+                self._batch = iter(())
+                self._open_feed()
 
     def _over(self) -> None:
         """It is closed, by the thread that this is."""

@@ -23,7 +23,7 @@ def test_the_snippets_run() -> None:
     for snippet in SNIPPETS:
         with serving(*[Reply.stream(*ANSWER, framing=Framing.CHUNKED) for _ in range(2)]) as peer:
             exec(snippet.replace("http://127.0.0.1:1234", peer.origin), {})
-            assert (peer.server.unscripted, peer.server.unasked) == (0, 0)
+            assert (peer.unscripted, peer.unasked) == (0, 0)
 
 
 def test_the_bound_is_the_one_of_the_code() -> None:

@@ -105,7 +105,7 @@ def test_events_come_as_the_server_sends_them() -> None:
         client.stream(REQUEST) as stream,
     ):
         assert next(stream) == TextDelta("a")
-        peer.open(gate)
+        peer.call(gate.open)
         assert next(stream) == TextDelta("b")
 
 
@@ -115,13 +115,13 @@ def test_a_file_is_sent(tmp_path: pathlib.Path) -> None:
     request = Request("m").message(Message.user(TextFile.path(path)))
     with connected(hello()) as (peer, client):
         assert client.complete(request).text == "Hello"
-        assert b"word word" in peer.server.requests[0].body
+        assert b"word word" in peer.requests[0].body
 
 
 def test_headers_and_idle_timeout_are_of_the_call() -> None:
     with connected(hello(), Reply.silence()) as (peer, client):
         client.complete(REQUEST, headers={"x-a": "1"})
-        assert peer.server.requests[0].header("x-a") == "1"
+        assert peer.requests[0].header("x-a") == "1"
         with pytest.raises(ResponseTimeoutError):
             client.complete(REQUEST, idle_timeout=0.01)
 
@@ -224,7 +224,7 @@ def test_mistakes_are_raised_before_anything_is_sent() -> None:
             client.stream("hi")  # type: ignore[arg-type]  # the mistake
         with pytest.raises(AttachmentError):
             client.complete(Request("m").message(Message.user(TextFile.path("/no/such/file"))))
-        assert peer.server.connections == ()
+        assert peer.connections == ()
 
 
 def test_a_stream_is_entered_once_and_read_inside_its_block() -> None:
@@ -315,7 +315,7 @@ def test_a_connection_is_kept_after_a_whole_answer() -> None:
                     if isinstance(event, Completed):
                         break  # its end is waited for all the same
         client.complete(REQUEST)
-        assert peer.server.connection_count == 1
+        assert peer.connection_count == 1
 
 
 def test_importing_it_loads_neither_asyncio_nor_ssl() -> None:

@@ -218,5 +218,46 @@ stream.close()
             "child Hello",
             "parent Hello",
         ]
-        assert [request.connection for request in peer.server.requests] == [0, 1, 2, 1]
+        assert [request.connection for request in peer.requests] == [0, 1, 2, 1]
         peer.wait_closed()
+
+
+def test_what_is_refused_or_not_used_starts_no_thread() -> None:
+    program = """
+import asyncio, threading
+from svir_client import Client
+from svir_core.errors import ConfigError
+from svir_core.request import Request
+
+request = Request("m").user("hi")
+
+
+async def beside_an_event_loop():
+    client = Client.openai("http://127.0.0.1:1")
+    for call in (lambda: client.complete(request), client.list_models, lambda: client.count_tokens(request),
+                 lambda: client.stream(request), lambda: client.send(request), client.__enter__):
+        try:
+            call()
+        except ConfigError as error:
+            assert "event loop" in str(error)
+        else:
+            raise AssertionError("not refused")
+    client.close()
+
+
+asyncio.run(beside_an_event_loop())
+with Client.openai("http://127.0.0.1:1") as client:
+    pass
+assert "closed" in repr(client)
+print([thread.name for thread in threading.enumerate()])
+for call in (lambda: client.complete(request), lambda: client.stream(request)):
+    try:
+        call()
+    except ConfigError as error:
+        assert "the client is closed" in str(error)
+    else:
+        raise AssertionError("not refused")
+"""
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SECONDS)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "['MainThread']", "")

@@ -10,9 +10,10 @@ import anyio.to_thread
 import pytest
 
 from svir_client import Client, SyncStream
+from svir_client.sync.loop_thread import Job
 from svir_client.testing import End, Framing, Gate, MockServer, Reply
 from svir_core.errors import ConfigError
-from svir_core.event import TextDelta
+from svir_core.event import Event, TextDelta
 from tests.svir_client.blocking import InThread, connected, serving
 from tests.svir_client.chat import REQUEST, SECONDS, hello, text
 
@@ -52,6 +53,59 @@ def test_another_thread_closes_it_while_it_is_being_opened() -> None:
         peer.wait_closed()
 
 
+def test_no_event_comes_once_close_has_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread closes it in the middle of a read, after the items were taken and before they are there."""
+    with connected(Reply.stream(text("a") + text("b") + text("c"), end=End.STALL)) as (peer, client):
+        for peeked in (False, True):
+            with client.stream(REQUEST) as stream, monkeypatch.context() as patch:
+
+                def closed_meanwhile(self: SyncStream, items: list[Event]) -> None:
+                    with InThread(self.close):
+                        pass
+
+                patch.setattr(SyncStream, "_came", closed_meanwhile)
+                for _ in range(2):
+                    with pytest.raises(ConfigError, match="after it was closed"):
+                        stream.peek() if peeked else next(stream)
+            peer.add(Reply.stream(text("a") + text("b"), end=End.STALL))
+        peer.wait_closed()
+
+
+def test_a_stream_whose_opening_was_interrupted_before_it_began_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(job: Job[object]) -> None:
+        raise KeyboardInterrupt
+
+    with connected() as (peer, client):
+        stream = client.stream(REQUEST)
+        with monkeypatch.context() as patch:
+            patch.setattr(Job, "start", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                stream.__enter__()
+        with InThread(stream.close):
+            pass
+        assert peer.connection_count == 0
+
+
+def test_a_stream_closed_just_before_it_begins_never_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Job[object].start
+    with connected(Reply.silence()) as (peer, client):
+        stream = client.stream(REQUEST)
+
+        def closed_first(job: Job[object]) -> None:
+            with InThread(stream.close):
+                pass
+            start(job)
+
+        def enter() -> None:
+            with pytest.raises(ConfigError, match="closed while it was being opened"):
+                stream.__enter__()
+
+        monkeypatch.setattr(Job, "start", closed_first)
+        with InThread(enter):
+            pass
+        assert peer.connection_count == 0
+
+
 def test_closing_the_client_ends_a_stream_that_is_read() -> None:
     with connected(OPEN_ENDED) as (peer, client):
         reading = threading.Event()
@@ -79,7 +133,7 @@ def test_two_threads_do_not_read_one_stream() -> None:
         with pytest.raises(ConfigError, match="two threads read one SyncStream"):
             next(stream)
         stream._turn.release()
-        peer.open(gate)
+        peer.call(gate.open)
         assert next(stream) == TextDelta("a")
 
 
@@ -99,7 +153,7 @@ def test_sixteen_threads_share_a_client() -> None:
             worker.__enter__()
         for worker in workers:
             worker.__exit__()
-        assert (peer.server.unscripted, peer.server.unasked) == (0, 0)
+        assert (peer.unscripted, peer.unasked) == (0, 0)
     assert answers == ["Hello"] * 2 * calls * threads
 
 
@@ -152,7 +206,7 @@ def test_a_key_function_may_be_async() -> None:
 
     with serving(hello()) as peer, Client.openai(peer.origin, api_key=key) as client:
         client.complete(REQUEST)
-        assert peer.server.requests[0].header("authorization") == "Bearer rotated"
+        assert peer.requests[0].header("authorization") == "Bearer rotated"
 
 
 def test_a_key_function_that_blocks_holds_up_no_other_call() -> None:
