@@ -44,7 +44,7 @@ async def scripted(
     """A client without sockets; on leaving, every response is closed and every reply was asked for."""
     with anyio.fail_after(SECONDS):
         async with (
-            ScriptedTransport(*outcomes) as transport,
+            contextlib.aclosing(ScriptedTransport(*outcomes)) as transport,
             AsyncClient.openai(URL, transport=transport, layers=layers, **options) as client,
         ):
             yield transport, client

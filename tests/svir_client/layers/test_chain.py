@@ -12,7 +12,7 @@ import pytest
 
 from svir_client import AsyncClient, Client, Next, Stream, wrap
 from svir_client.testing import End, Gate, MockServer, Reply, ScriptedTransport
-from svir_core.errors import ConfigError, RateLimitedError, TransportError
+from svir_core.errors import ConfigError, RateLimitedError, TransportError, UnsupportedError
 from svir_core.event import Completed, TextDelta
 from svir_core.request import Request
 from tests.svir_client.chat import HELLO, REQUEST, SECONDS, hello, text, until
@@ -70,7 +70,7 @@ async def test_a_layer_changes_the_request() -> None:
         assert ("x-mine", "1") in [(name.lower(), value) for name, value in transport.requests[0].headers]
 
 
-async def test_send_and_the_listing_pass_no_layer() -> None:
+async def test_what_is_no_answer_passes_no_layer() -> None:
     async def never(request: Request, next: Next) -> Stream:
         raise Mine
 
@@ -78,6 +78,8 @@ async def test_send_and_the_listing_pass_no_layer() -> None:
         async with client.send(REQUEST) as raw:
             assert b"".join([data async for data in raw]) == b"".join(HELLO)
         assert [model.id for model in await client.list_models()] == ["m"]
+        with pytest.raises(UnsupportedError):
+            await client.count_tokens(REQUEST)
         assert isinstance((await read(client))[1], Mine)
 
 

@@ -104,7 +104,7 @@ async def test_two_at_once_cancelled_at_any_await() -> None:
     @contextlib.asynccontextmanager
     async def attempt() -> AsyncGenerator[Coroutine[Any, Any, object]]:
         with anyio.fail_after(SECONDS):
-            async with ScriptedTransport(SLOW, SLOW) as transport:
+            async with contextlib.aclosing(ScriptedTransport(SLOW, SLOW)) as transport:
                 yield AsyncClient.openai(URL, transport=transport, layers=[hedging]).complete(REQUEST)
                 assert transport.open_connections == 0
 
@@ -134,7 +134,7 @@ async def test_a_limit_that_is_waited_for_loses_no_slot(holding: str) -> None:
     async def attempt() -> AsyncGenerator[Coroutine[Any, Any, object]]:
         limit = Limit(concurrency=1) if holding == "a stream" else Limit(concurrency=1, rate=(1, 4 * MOMENT))
         with anyio.fail_after(SECONDS):
-            async with ScriptedTransport(answer=lambda _: hello()) as transport:
+            async with contextlib.aclosing(ScriptedTransport(answer=lambda _: hello())) as transport:
                 client = AsyncClient.openai(URL, transport=transport, layers=[limit])
 
                 async def hold(started: Callable[[], Awaitable[None] | None]) -> None:
@@ -159,7 +159,7 @@ async def test_one_read_with_clocks_cancelled_at_any_await() -> None:
     async def attempt() -> AsyncGenerator[Coroutine[Any, Any, object]]:
         reply = Reply.stream(text("Hel"), Pause(MOMENT), text("lo"), end=End.STALL)
         with anyio.fail_after(SECONDS):
-            async with ScriptedTransport(reply) as transport:
+            async with contextlib.aclosing(ScriptedTransport(reply)) as transport:
                 client = AsyncClient.openai(URL, transport=transport, layers=CLOCKS)
                 async with client.stream(REQUEST) as events:
                     await anext(events)
