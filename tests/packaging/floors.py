@@ -25,7 +25,10 @@ FOLDERS: Final = {
 }
 """Each distribution, and the folder of its pyproject.toml."""
 
-NOT_FOR_TESTS: Final = {"basedpyright", "build", "editables", "hatchling", "mypy", "pytest-cov", "ruff"}
+NOT_FOR_TESTS: Final = {
+    "basedpyright", "build", "editables", "hatchling", "mypy", "pytest-cov", "ruff",
+    "anthropic", "google-genai", "llmock",  # the oracles of tests/peers, with dependencies of their own
+}  # fmt: skip
 """What of the development project no test of a shipped package runs with."""
 
 

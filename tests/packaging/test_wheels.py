@@ -1,29 +1,30 @@
-"""What is shipped is what is tested: each wheel is built, installed alone, and does its job (00 section 1).
+"""What is shipped is what is tested: each wheel is built, installed alone by pip, and does its job (00 section 1).
 
-No index is asked: an environment holds the wheel and, copied from this one, exactly what its
-metadata asks for, and nothing else.
+No index is asked: a virtual environment gets, copied from this one, exactly what the wheel's metadata asks of others;
+pip finds our own distributions in the folder of wheels, and says whether all that they ask for is there.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tomllib
+import venv
 import zipfile
+from collections.abc import Callable, Sequence
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-ROOT = pathlib.Path(__file__).parents[2]
-FOLDERS = {
-    "svir-core": "svir_core",
-    "svir-transport-h11": "svir_transport/h11",
-    "svir-transport-httpx": "svir_transport/httpx",
-    "svir-client": "svir_client",
-}
+from tests.packaging.floors import FOLDERS, ROOT
 
 SERVER = """
 import http.server, threading
@@ -109,6 +110,7 @@ LIBRARY_JOB = (
     + SERVER
     + """
 import importlib.util
+import sys
 import anyio
 from svir_core import HttpRequest
 from svir_transport.httpx import HttpxTransport
@@ -147,52 +149,126 @@ def requirements(metadata: importlib.metadata.PackageMetadata, extras: set[str])
     return [r for r in found if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in extras | {""})]
 
 
-def install(name: str, extras: set[str], wheels: dict[str, pathlib.Path], target: pathlib.Path, seen: set[str]) -> None:
-    """Put ``name`` and all it asks for into ``target``."""
-    if name in seen:
+def metadata_of(wheel: pathlib.Path) -> importlib.metadata.PackageMetadata:
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = {entry.partition("/")[0] for entry in archive.namelist() if ".dist-info/" in entry}
+        return importlib.metadata.PathDistribution(zipfile.Path(archive, f"{info}/")).metadata
+
+
+def everything(wanted: Requirement, wheels: dict[str, pathlib.Path], seen: set[str]) -> None:
+    """Into ``seen``: what ``wanted`` is, and all that it asks for."""
+    name = canonicalize_name(wanted.name)
+    if name in seen and not wanted.extras:
         return
     seen.add(name)
-    if name in wheels:
-        with zipfile.ZipFile(wheels[name]) as archive:
-            archive.extractall(target)
-        (info,) = target.glob(f"{name.replace('-', '_')}-*.dist-info")
-        distribution = importlib.metadata.PathDistribution(info)
-    else:
-        distribution = importlib.metadata.distribution(name)
-        for file in distribution.files or []:
-            source = pathlib.Path(str(distribution.locate_file(file)))
-            if ".." not in file.parts and source.suffix != ".pyc":
-                (target / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, target / file)
-    for requirement in requirements(distribution.metadata, extras):
-        install(requirement.name, set(requirement.extras), wheels, target, seen)
+    metadata = metadata_of(wheels[name]) if name in wheels else importlib.metadata.metadata(name)
+    for requirement in requirements(metadata, wanted.extras):
+        everything(requirement, wheels, seen)
+
+
+def copy(name: str, target: pathlib.Path) -> None:
+    """Put the distribution ``name`` of this environment into the folder ``target``."""
+    distribution = importlib.metadata.distribution(name)
+    for file in distribution.files or []:
+        source = pathlib.Path(str(distribution.locate_file(file)))
+        if ".." not in file.parts and source.suffix != ".pyc":
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target / file)
+
+
+class Environment:
+    """A virtual environment that holds ``wanted`` of our wheels, ``beside`` of others, and all that these ask for."""
+
+    def __init__(
+        self, folder: pathlib.Path, wheels: dict[str, pathlib.Path], wanted: str, beside: Sequence[str] = ()
+    ) -> None:
+        venv.create(folder, symlinks=os.name != "nt")
+        scheme = functools.partial(sysconfig.get_path, scheme="venv", vars={"base": str(folder)})
+        self.python = pathlib.Path(scheme("scripts"), "python")
+        self.names: set[str] = set()
+        for each in (wanted, *beside):
+            everything(Requirement(each), wheels, self.names)
+        for name in self.names - wheels.keys():
+            copy(name, pathlib.Path(scheme("purelib")))
+        self.pip(
+            "install", "--no-index", "--no-compile", "--find-links", str(next(iter(wheels.values())).parent), wanted
+        )
+        self.pip("check")
+
+    def pip(self, *arguments: str) -> str:
+        """What this environment's pip says of the other: no configuration of the machine, no index."""
+        return self._run([sys.executable, "-m", "pip", "--python", str(self.python), *arguments])
+
+    def run(self, *arguments: str) -> str:
+        """What its Python prints, warnings being errors; it has to end well."""
+        return self._run([str(self.python), "-I", "-W", "error", *arguments])
+
+    def _run(self, command: list[str]) -> str:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "PYTHON", "PYTEST"))}
+        environment["PIP_CONFIG_FILE"] = os.devnull
+        done = subprocess.run(command, check=False, timeout=60, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def install(wheels: dict[str, pathlib.Path], tmp_path: pathlib.Path) -> Callable[..., Environment]:
+    return functools.partial(Environment, tmp_path / "venv", wheels)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_wheel_alone_does_its_job(name: str, wheels: dict[str, pathlib.Path], tmp_path: pathlib.Path) -> None:
-    install(name, set(), wheels, tmp_path, set())
-    program = f"import sys; sys.path.append({str(tmp_path)!r})\n{JOBS[name]}"
-    command = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(command, check=False, timeout=60, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_wheel_alone_does_its_job(name: str, install: Callable[..., Environment]) -> None:
+    install(name).run("-c", JOBS[name])
 
 
 @pytest.mark.parametrize(("library", "other"), [("httpx2", "httpx"), ("httpx", "httpx2")])
 def test_the_httpx_transport_with_one_library_alone(
-    library: str, other: str, wheels: dict[str, pathlib.Path], tmp_path: pathlib.Path
+    library: str, other: str, install: Callable[..., Environment]
 ) -> None:
-    install("svir-transport-httpx", {library}, wheels, tmp_path, set())
-    names = f"LIBRARY, OTHER = {library!r}, {other!r}"
-    program = f"import sys; sys.path.append({str(tmp_path)!r})\n{names}\n{LIBRARY_JOB}"
-    command = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(command, check=False, timeout=60, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    install(f"svir-transport-httpx[{library}]").run("-c", f"LIBRARY, OTHER = {library!r}, {other!r}\n{LIBRARY_JOB}")
 
 
-def test_core_brings_attrs_and_orjson_and_nothing_else(wheels: dict[str, pathlib.Path], tmp_path: pathlib.Path) -> None:
-    seen: set[str] = set()
-    install("svir-core", set(), wheels, tmp_path, seen)
-    assert seen == {"svir-core", "attrs", "orjson"}
+def test_pytest_finds_the_fixtures_of_the_client(install: Callable[..., Environment], tmp_path: pathlib.Path) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text(
+        "def test_it(scripted_transport, blocking_mock_server):\n"
+        "    assert scripted_transport.__class__.__name__ == 'ScriptedTransport'\n"
+        "    assert blocking_mock_server.origin.startswith('http://127.0.0.1:')\n"
+    )
+    output = install("svir-client", ["pytest"]).run("-m", "pytest", "-p", "no:cacheprovider", "-q", str(test))
+    assert "1 passed" in output
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_sdist_holds_the_files_of_the_wheel(name: str, wheels: dict[str, pathlib.Path]) -> None:
+    (sdist,) = wheels[name].parent.glob(f"{name.replace('-', '_')}-*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        inside = {entry.partition("/")[2] for entry in archive.getnames()}
+    with zipfile.ZipFile(wheels[name]) as wheel:
+        files = {entry.removeprefix(f"{FOLDERS[name]}/") for entry in wheel.namelist() if ".dist-info/" not in entry}
+    assert files < inside
+    assert inside - files <= {"", "PKG-INFO", "README.md", "LICENSE", "pyproject.toml", ".gitignore"}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_metadata_says_what_pyproject_does_and_no_more(name: str, wheels: dict[str, pathlib.Path]) -> None:
+    project = tomllib.loads((ROOT / FOLDERS[name] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    metadata = metadata_of(wheels[name])
+    said = (metadata["Name"], metadata["Version"], metadata["Summary"], metadata["License-Expression"])
+    assert said == (name, project["version"], project["description"], "MIT OR Apache-2.0")
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["License-File"] == "LICENSE"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    readme = (ROOT / FOLDERS[name] / "README.md").read_text(encoding="utf-8")
+    assert str(metadata.json["description"]).strip() == readme.strip()
+    assert not {"Home-page", "Project-URL", "Download-URL", "Author", "Author-email", "Maintainer"} & set(metadata)
+
+
+def test_core_brings_attrs_and_orjson_and_nothing_else(install: Callable[..., Environment]) -> None:
+    environment = install("svir-core")
+    assert environment.names == {"svir-core", "attrs", "orjson"}
+    listed = environment.pip("list", "--format", "freeze").split()
+    assert {line.partition("==")[0] for line in listed} == environment.names
 
 
 @pytest.mark.parametrize("name", FOLDERS)
