@@ -23,7 +23,7 @@ class Target:
 
     Attributes:
         check: takes any bytes; raises ``Broken``, or whatever escapes from the code under test, when it finds a fault.
-        seeds: which seeds it starts from: "streams", "bodies" or "texts".
+        seeds: which seeds it starts from: a name of ``seeds.SOURCES``.
         mutator: how inputs are changed besides blindly; ``None`` for only that.
         max_size: inputs are at most so many bytes: small ones are many.
     """

@@ -60,6 +60,21 @@ def streams() -> Iterator[bytes]:
             yield _condensed(b"".join(map(_content, case["chunks"])))
 
 
+def gemini() -> Iterator[bytes]:
+    """What the decoder cases of Gemini push."""
+    for case in _documents("decoder/gemini"):
+        yield b"".join(map(_content, case["chunks"]))
+
+
+def anthropic_messages() -> Iterator[bytes]:
+    """The recorded streams of Anthropic Messages, and what its decoder cases push."""
+    for path in sorted((CASES / "decoder" / "anthropic_messages").rglob("*.sse")):
+        yield path.read_bytes()
+    for case in _documents("decoder/anthropic_messages"):
+        if "chunks" in case:
+            yield b"".join(map(_content, case["chunks"]))
+
+
 def bodies() -> Iterator[bytes]:
     """The recorded bodies, those of the transport cases, and the payloads of the streams."""
     for path in sorted((CASES / "transport").rglob("*.body")):
@@ -79,7 +94,13 @@ def texts() -> Iterator[bytes]:
     return map(str.encode, TEXTS)
 
 
-SOURCES: Final[Mapping[str, Callable[[], Iterator[bytes]]]] = {"streams": streams, "bodies": bodies, "texts": texts}
+SOURCES: Final[Mapping[str, Callable[[], Iterator[bytes]]]] = {
+    "streams": streams,
+    "anthropic_messages": anthropic_messages,
+    "gemini": gemini,
+    "bodies": bodies,
+    "texts": texts,
+}
 
 
 def dictionary() -> str:

@@ -7,11 +7,13 @@ from typing import Final
 
 from fuzz.check import Target
 from fuzz.targets import (
+    anthropic_messages,
     decode_lenient,
     decode_quirks,
     decode_strict,
     document,
     error_body,
+    gemini,
     json_text,
     linear,
     opening,
@@ -26,7 +28,9 @@ TARGETS: Final[Mapping[str, Target]] = {
     "decode_strict": decode_strict.TARGET,
     "decode_lenient": decode_lenient.TARGET,
     "decode_quirks": decode_quirks.TARGET,
+    "anthropic_messages": anthropic_messages.TARGET,
     "document": document.TARGET,
+    "gemini": gemini.TARGET,
     "think": think.TARGET,
     "slow_json": slow_json.TARGET,
     "error_body": error_body.TARGET,

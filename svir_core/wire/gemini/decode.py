@@ -21,6 +21,7 @@ from svir_core.event import Event, ReasoningDelta, TextDelta
 from svir_core.limits import Limits
 from svir_core.response import AnomalyCode, Completion, FinishReason, Usage
 from svir_core.slow_json import loosely
+from svir_core.sse import Kind
 from svir_core.wire.api import Clock, Mode
 from svir_core.wire.failure import Failure, describe, sniff
 from svir_core.wire.gemini import usage
@@ -118,6 +119,13 @@ class Decoder(StreamDecoder):
         elif name is None or is_object(loosely(payload)):
             self._look_again(payload)
 
+    def _unusual(self, kind: Kind, name: str | None, payload: bytes) -> None:
+        """A frame that is no whole event. The end of the input inside one is no end of an answer, whatever came
+        before it; lenient reads one that is whole but for its blank line."""
+        super()._unusual(kind, name, payload)
+        if kind is Kind.REST and payload and not (self._policy.lenient and is_object(loosely(payload))):
+            raise TruncatedStreamError(CUT_OFF, offset=self.bytes_seen)
+
     def _look_again(self, payload: bytes) -> None:
         """Read a payload that the JSON library does not take, or that is no object. A failure comes first."""
         found = second_look(payload)
@@ -147,7 +155,7 @@ class Decoder(StreamDecoder):
             self._array(b'{"chunks":' + self._payload + b"}")
         else:
             return False
-        self._input_ended()
+        self._finish_answer(self._offset + len(self._payload))
         return True
 
     def _array(self, payload: bytes) -> None:
@@ -287,14 +295,17 @@ class Decoder(StreamDecoder):
     # --- the end ---------------------------------------------------------------------------------
 
     def _input_ended(self) -> None:
-        """The input ended: the answer is whole when every candidate finished."""
+        self._finish_answer(self.bytes_seen)
+
+    def _finish_answer(self, end: int) -> None:
+        """The input ended, at this byte: the answer is whole when every candidate finished."""
         answer = self._answer
         if not all(self._others.values()):
-            raise TruncatedStreamError(CUT_OFF, offset=self.bytes_seen)
+            raise TruncatedStreamError(CUT_OFF, offset=end)
         try:
             answer.move(Move.END)
         except TruncatedStreamError as error:
-            error.offset = self.bytes_seen
+            error.offset = end
             raise
         if answer.state is State.REFUSED:
             raise ContentFilterError("the server blocked the prompt", server_message=self._blocked)

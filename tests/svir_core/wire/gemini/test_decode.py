@@ -284,6 +284,16 @@ def test_a_chunk_that_is_refused_delivers_nothing() -> None:
     assert seen.text == "a"
 
 
+@pytest.mark.parametrize("rest", [b"data: {", b'data: {"usageMetadata":{}', b"data: x"])
+def test_an_answer_that_is_cut_inside_an_event_is_none_even_after_its_finish(rest: bytes) -> None:
+    for mode in ("strict", "lenient"):
+        assert decoded(chunk(text("a"), finish="STOP") + rest, mode).kind == "truncated_stream"
+
+
+def test_a_last_field_without_data_cuts_nothing() -> None:
+    assert both(chunk(text("a"), finish="STOP") + b"id: 1\n").text == "a"
+
+
 @pytest.mark.parametrize("finish", ["MALFORMED_FUNCTION_CALL", "OTHER"])
 def test_the_offset_is_that_of_the_finish_reason(finish: str) -> None:
     first = chunk(text("a"))

@@ -89,3 +89,10 @@ def test_lenient_reads_arrays_with_halves_and_junk() -> None:
     answer = decode_document(data, mode="lenient")
     assert answer.text == "a\ufffd"
     assert [anomaly.code.value for anomaly in answer.anomalies] == ["lone_surrogate", "not_an_object"]
+
+
+def test_where_a_document_ended_does_not_depend_on_the_cut() -> None:
+    for data in (b'{"candidates":[]}data: x', b' [{"candidates":[{}]}]\n\n'):
+        whole = see([data], "lenient")
+        assert whole.kind == "truncated_stream"
+        assert see(split(data, 1), "lenient") == whole
