@@ -65,7 +65,8 @@ class Transport(Protocol):
         the server), ``ProtocolError`` for a response that is not HTTP, that or ``ResponseLimitError`` for a
         head of more than 256 KiB, ``AttachmentError`` for a body of another length, ``ConfigError`` when body
         and headers contradict each other or the transport is closed, and whatever ``body`` raises, as it is;
-        no other exception. A call that failed or was cancelled leaves no connection open.
+        no other exception. A call that failed or was cancelled leaves no connection open, and a response that
+        is dropped without being closed gives its connection up.
         ``svir_client.testing.check_transport`` holds a transport to all of this.
         """
         ...

@@ -36,13 +36,14 @@ def expect(value: T, kind: type[T], where: str) -> T:
     return value
 
 
-def seconds(value: float, where: str) -> float:
+def seconds(value: float, where: str, *, unsent: bool = False) -> float:
     """``value``, which must be a positive number of seconds, infinity included; ``ConfigError`` otherwise.
 
-    An integer that no float can hold is as good as infinity: clocks count in floats.
+    An integer that no float can hold is as good as infinity: clocks count in floats. ``unsent``: what the error
+    says of the request that the value was given for.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ConfigError(f"{where} must be a positive number of seconds")
+        raise ConfigError(f"{where} must be a positive number of seconds", unsent=unsent)
     return float(value) if value < sys.float_info.max else math.inf
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 
 from svir_core.errors import AttachmentError, ConfigError
 from svir_core.http_message import HttpRequest
@@ -30,13 +31,13 @@ class CountedBody:
         """Read how long the body must be; ``ConfigError`` when the headers and the body do not fit."""
         lengths = [value for name, value in request.headers if name == "content-length"]
         if any(name == "transfer-encoding" for name, _ in request.headers):
-            raise ConfigError("a request body has a content-length and no transfer-encoding")
+            raise ConfigError("a request body has a content-length and no transfer-encoding", unsent=True)
         if self._body is None:
             if lengths not in ([], ["0"]):
-                raise ConfigError("the headers have a content-length, but there is no body")
+                raise ConfigError("the headers have a content-length, but there is no body", unsent=True)
             return
-        if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
-            raise ConfigError("a body needs exactly one content-length, in decimal digits")
+        if len(lengths) != 1 or not lengths[0].isdigit():  # no others than ASCII's: it is a header's value
+            raise ConfigError("a body needs exactly one content-length, in decimal digits", unsent=True)
         self._remaining = int(lengths[0])
 
     async def pull(self) -> bytes:
@@ -50,6 +51,14 @@ class CountedBody:
         if self._remaining == 0 and not self.done:
             await self._next(self._body)
         return block
+
+    async def aclose(self, shield: AbstractContextManager[object]) -> None:
+        """Close the iterator when it can be closed, inside ``shield``: what keeps a cancelled scope away from it,
+        for :data:`svir_core.limits.BODY_CLOSE_SECONDS` at the most."""
+        close = getattr(self._body, "aclose", None)
+        if close is not None:
+            with shield:
+                await close()
 
     async def _next(self, body: AsyncIterator[bytes]) -> bytes:
         """The next block that is not empty, or ``b""`` with ``done`` set."""

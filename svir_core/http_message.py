@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import attrs
 
 from svir_core.errors import ConfigError
-from svir_core.url import Url
+from svir_core.url import DEFAULT_PORTS, Url
 from svir_core.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ OWNED_HEADERS: Final = frozenset(
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 _KEY = re.compile(r"[\x21-\x7e]+")
+_TARGET = _KEY
+_HOST = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/?#@\[\]\\]+")
 
 
 class Private:
@@ -163,15 +166,57 @@ def _checked(headers: HeadersLike) -> dict[str, str]:
     return checked
 
 
-@attrs.frozen
+class Origin(NamedTuple):
+    """Where connections are alike: scheme, host without brackets, port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __repr__(self) -> str:
+        return "Origin(<withheld>)"
+
+
+def _fault(method: object, scheme: object, host: object, port: object, target: object, headers: object) -> str | None:
+    """What of a request is not HTTP, in words that show no value; ``None`` when it is all right."""
+    if not isinstance(method, str) or not _TOKEN.fullmatch(method):
+        return "its method is not a token"
+    if not isinstance(scheme, str) or scheme not in DEFAULT_PORTS:
+        return "its scheme is neither 'http' nor 'https', in lower case"
+    if not isinstance(host, str) or not _HOST.fullmatch(host):
+        return "its host is no name or address, in ASCII and without brackets"
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536:
+        return "its port is not in 1 to 65535"
+    if not isinstance(target, str) or not _TARGET.fullmatch(target):
+        return "its target is empty, or has a blank, a control character or one that is not ASCII"
+    if not isinstance(headers, tuple):
+        return "its headers are no tuple of pairs"
+    try:
+        pairs = list(_pairs(cast(object, headers)))
+    except ConfigError:
+        return "its headers are no tuple of pairs"
+    for name, value in pairs:
+        if not isinstance(name, str) or not _TOKEN.fullmatch(name) or name != name.lower():
+            return "a header's name is not a token in lower case"
+        if not isinstance(value, str) or not _VALUE.fullmatch(value) or value != value.strip(" \t"):
+            return f"the value of header {name!r} is not ASCII, or has a line end, a control character or outer blanks"
+    if [name for name, _ in pairs].count("host") != 1:
+        return "it needs one host header"
+    return None
+
+
+@attrs.frozen(init=False)
 class HttpRequest(Private):
     """One request, whole: what a transport needs and nothing else. It holds the key, and is not pickled.
 
+    Raises ``ConfigError``, ``unsent``, which shows no value, for what is not HTTP or could be read in two
+    ways, so that no transport has to look: an upper-case scheme, a blank in the target, a value not in ASCII.
+
     Attributes:
-        method: ``POST`` or ``GET``.
-        scheme, host, port: where to connect; the host without brackets.
+        method: ``POST`` or ``GET``; any token will do.
+        scheme, host, port: where to connect: ``http`` or ``https``; the host without brackets; 1 to 65535.
         target: path and query, as they stand in the request line.
-        headers: all of them, ``host`` and ``content-length`` included; names in lower case, each once.
+        headers: all of them, ``host`` and ``content-length`` included; names in lower case, ``host`` once.
         body: what to send, exactly ``content-length`` bytes, or ``None``; it can be produced again.
     """
 
@@ -180,8 +225,37 @@ class HttpRequest(Private):
     host: str = attrs.field(repr=False)
     port: int = attrs.field(repr=False)
     target: str = attrs.field(repr=False)
-    headers: Headers = attrs.field(converter=_Withholding)
-    body: Body | None = attrs.field(default=None, repr=False)
+    headers: Headers
+    body: Body | None = attrs.field(repr=False)
+
+    def __init__(
+        self,
+        method: str,
+        scheme: str,
+        host: str,
+        port: int,
+        target: str,
+        headers: Headers,
+        body: Body | None = None,
+    ) -> None:
+        problem = _fault(method, scheme, host, port, target, headers)
+        if problem is None:
+            set_once = partial(object.__setattr__, self)
+            set_once("method", method)
+            set_once("scheme", scheme)
+            set_once("host", host)
+            set_once("port", port)
+            set_once("target", target)
+            set_once("headers", _Withholding(headers))
+            set_once("body", body)
+        else:
+            del method, host, target, headers  # a traceback's locals show none of them: attrs' own __init__ would
+            raise ConfigError(f"the request is not valid HTTP: {problem}", unsent=True)
+
+    @property
+    def origin(self) -> Origin:
+        """Which requests may share a connection with this one."""
+        return Origin(self.scheme, self.host, self.port)
 
     def get(self, name: str) -> str | None:
         """The value of a header, its name in any case; ``None`` when it is not there."""
@@ -299,9 +373,7 @@ class Endpoint(Private):
     def at_base(self, path: str) -> Url:
         """The URL of ``path`` below the base; ``ConfigError`` when the endpoint has no base URL."""
         if self.base is None:
-            raise ConfigError(
-                "no base URL was given beside the endpoint URL: nothing else of the server is known"
-            )
+            raise ConfigError("no base URL was given beside the endpoint URL: nothing else of the server is known")
         return self.base.below(path)
 
     def request(

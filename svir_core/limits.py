@@ -7,6 +7,13 @@ import attrs
 SERVER_MESSAGE_BYTES = 4 * 1024
 """What an error keeps of the server's own words: a paragraph, not a page of HTML (10 section 11)."""
 
+HEAD_BYTES = 256 * 1024
+"""A response head is read up to here: Chromium's bound, so that what a browser reads is read here; servers' own
+are 8 to 32 KiB."""
+
+BODY_CLOSE_SECONDS = 1.0
+"""How long the ``aclose`` of a request's body may take in a call that was cancelled: it may wait for a thread."""
+
 ERROR_BODY_BYTES = 64 * 1024
 """An error body is read up to here: real ones are below 4 KiB; HTML pages of gateways reach 30 KiB."""
 

@@ -7,29 +7,19 @@ from typing import Final
 import anyio
 import h11
 
-from svir_core.errors import ProtocolError, ResponseLimitError, SvirError, TransportError
-from svir_core.http_message import HttpRequest
+from svir_core.errors import ProtocolError, SvirError, TransportError
+from svir_core.http_message import HttpRequest, Origin
+from svir_core.limits import HEAD_BYTES
+from svir_core.transport_fault import HEAD_TOO_LARGE, head_too_large
 from svir_transport.h11.channel import Channel
-from svir_transport.h11.dial import Origin
 from svir_transport.h11.fault import translate
-
-HEAD_BYTES: Final = 256 * 1024
-"""A response head is read up to here, and so is one chunk's header: Chromium's bound, so that what a browser
-reads is read here; servers' own are 8 to 32 KiB. h11 remembers where its search stopped: byte by byte it is linear."""
 
 INFORMATIONAL_RESPONSES: Final = 64
 """So many 1xx responses before the final one; real servers send one or two, and each restarts the idle clock."""
 
 BOTH_FRAMINGS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
-TOO_LARGE: Final = 431
-"""What h11 hints when its buffer is full: "request header fields too large"."""
-
 Event = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]
-
-
-def _too_large() -> ResponseLimitError:
-    return ResponseLimitError(f"the response head is larger than {HEAD_BYTES} bytes")
 
 
 class Connection:
@@ -42,6 +32,7 @@ class Connection:
         self.channel = channel
         self.idle_since = 0.0
         self.used = False  # whether it has already carried a request
+        # For one chunk's header too. h11 remembers where its search stopped: byte by byte it is linear.
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
         self._ended = False
         self._trusted = True  # whether the server's framing leaves no doubt where its message ends
@@ -127,8 +118,8 @@ class Connection:
         except h11.RemoteProtocolError as error:
             if self._ended:
                 failure = TransportError("the server closed the connection before the response's head was complete")
-            elif error.error_status_hint == TOO_LARGE:
-                failure = _too_large()
+            elif error.error_status_hint == HEAD_TOO_LARGE:
+                failure = head_too_large()
             else:
                 failure = translate(error)
         if failure is not None:
@@ -139,7 +130,7 @@ class Connection:
             raise ProtocolError("the server switched protocols without being asked")
         end = self._received - len(self._h11.trailing_data[0])
         if end - self._head_start > HEAD_BYTES:
-            raise _too_large()
+            raise head_too_large()
         self._head_start = end
         self._trusted = not {name for name, _ in event.headers} >= BOTH_FRAMINGS
         return event

@@ -8,11 +8,12 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 
 from svir_core.errors import ConfigError
+from svir_core.http_message import Origin
 from svir_transport.h11.channel import Channel, TcpChannel, TlsChannel
 from svir_transport.h11.lookup import Address, addresses
 
@@ -22,17 +23,6 @@ RACE_SECONDS: Final = 0.25
 ALPN: Final = "http/1.1"
 
 _UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK})
-
-
-class Origin(NamedTuple):
-    """Where connections are alike: scheme (``http`` or ``https``), host without brackets, port."""
-
-    scheme: str
-    host: str
-    port: int
-
-    def __repr__(self) -> str:
-        return "Origin(<withheld>)"
 
 
 class Phase(Enum):

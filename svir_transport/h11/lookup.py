@@ -46,7 +46,10 @@ class _Lookup:
         self._error: BaseException | None = None
 
     async def run(self) -> list[Address]:
-        threading.Thread(target=self._work, name="svir name lookup", daemon=True).start()
+        try:
+            threading.Thread(target=self._work, name="svir name lookup", daemon=True).start()
+        except RuntimeError:  # Python's for what the system says when there are too many, and for its own exit
+            raise socket.gaierror(socket.EAI_AGAIN, "no thread could be started") from None
         await self._done.wait()
         if self._error is not None:
             raise self._error
@@ -63,7 +66,8 @@ class _Lookup:
 async def addresses(host: str, port: int) -> list[Address]:
     """The addresses of ``host``: the families take turns, in the resolver's order; one for a literal.
 
-    Raises ``socket.gaierror`` and ``UnicodeError``. Cancelled, it returns at once; the thread ends by itself.
+    Raises ``socket.gaierror``, also when no thread can be started, and ``UnicodeError``. Cancelled, it returns at
+    once; the thread ends by itself.
     """
     try:
         ipaddress.ip_address(host)

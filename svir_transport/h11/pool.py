@@ -18,8 +18,8 @@ from typing import Final
 import anyio
 
 from svir_core.errors import TransportError
+from svir_core.http_message import Origin
 from svir_transport.h11.connection import Connection
-from svir_transport.h11.dial import Origin
 
 QUIET_SECONDS: Final = 0.002
 """A connection that was idle for less is watched for the rest: a request that crosses the server's close

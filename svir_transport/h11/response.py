@@ -11,11 +11,11 @@ import h11
 
 from svir_core.errors import SvirError, TransportError
 from svir_core.http_message import ResponseHead
+from svir_core.transport_fault import idle_timed_out, response_closed
 from svir_transport.h11.connection import Connection
 from svir_transport.h11.event_loop import EventLoop
 from svir_transport.h11.fault import FOREIGN, translate
 from svir_transport.h11.pool import Lease
-from svir_transport.h11.roundtrip import idle_error
 
 if TYPE_CHECKING:
     from typing import Self
@@ -108,7 +108,7 @@ class H11Response:
 
     def _close(self) -> None:
         if not self._complete and self._failure is None:
-            self._fail(TransportError("the response was closed before its end"))
+            self._fail(response_closed())
             self._ready = b""
 
     def _fail(self, failure: SvirError) -> None:
@@ -120,7 +120,7 @@ class H11Response:
         failure: SvirError | None = None
         try:
             if not await self._connection.receive_within(self._idle):
-                failure = idle_error(self._idle)
+                failure = idle_timed_out(self._idle)
         except FOREIGN as error:
             failure = translate(error)
         except BaseException:

@@ -14,16 +14,12 @@ from functools import partial
 import anyio
 import h11
 
-from svir_core.errors import ProtocolError, ResponseTimeoutError, SvirError
+from svir_core.counted_body import CountedBody
+from svir_core.errors import ProtocolError, SvirError
 from svir_core.http_message import HttpRequest
+from svir_core.transport_fault import idle_timed_out
 from svir_transport.h11.connection import INFORMATIONAL_RESPONSES, Connection
 from svir_transport.h11.fault import FOREIGN, translate
-from svir_transport.h11.upload import Upload
-
-
-def idle_error(seconds: float, *, unsent: bool = False) -> ResponseTimeoutError:
-    """What a call ends with when its idle clock ran out."""
-    return ResponseTimeoutError(f"nothing moved on the connection for {seconds:g} s", unsent=unsent)
 
 
 class _IdleClock:
@@ -54,7 +50,7 @@ class _IdleClock:
 class RoundTrip:
     """One request on one connection, up to the final head of its response."""
 
-    def __init__(self, connection: Connection, upload: Upload, idle_timeout: float) -> None:
+    def __init__(self, connection: Connection, upload: CountedBody, idle_timeout: float) -> None:
         self._connection = connection
         self._upload = upload
         self._idle = idle_timeout
@@ -97,7 +93,13 @@ class RoundTrip:
             raise self._error
         if self._head is not None:
             return self._head
-        raise self._write_failure or self._read_failure or idle_error(self._idle, unsent=self.unsent)
+        raise self._failure()
+
+    def _failure(self) -> SvirError:
+        """What the call ends with. A server that refuses says so and resets: what was read says more than a write."""
+        if self._write_failure is not None and self._write_failure.unsent:
+            return self._write_failure
+        return self._read_failure or self._write_failure or idle_timed_out(self._idle, unsent=self.unsent)
 
     async def _read_only(self) -> None:
         with anyio.CancelScope() as scope:

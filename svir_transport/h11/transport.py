@@ -11,15 +11,17 @@ import anyio
 import anyio.lowlevel
 
 from svir_core.check import count, seconds
+from svir_core.counted_body import CountedBody
 from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError
 from svir_core.http_message import HttpRequest
+from svir_core.limits import BODY_CLOSE_SECONDS
+from svir_core.transport_fault import transport_closed
 from svir_transport.h11.connection import Connection
-from svir_transport.h11.dial import Origin, Phase, default_context, dial
+from svir_transport.h11.dial import Phase, default_context, dial
 from svir_transport.h11.fault import FOREIGN, translate
 from svir_transport.h11.pool import Lease, Pool
 from svir_transport.h11.response import H11Response
 from svir_transport.h11.roundtrip import RoundTrip
-from svir_transport.h11.upload import Upload
 
 
 class H11Transport:
@@ -81,14 +83,14 @@ class H11Transport:
         is not HTTP; and whatever ``body`` raises, as it is. A call that fails or is cancelled leaves no
         connection open.
         """
-        upload = Upload(body)
+        upload = CountedBody(body)
         try:
             response = await self._open(request, upload, idle_timeout, connect_timeout)
         except BaseException:
-            await upload.aclose()
+            await upload.aclose(anyio.move_on_after(BODY_CLOSE_SECONDS, shield=True))
             raise
         try:
-            await upload.aclose()
+            await upload.aclose(anyio.move_on_after(BODY_CLOSE_SECONDS, shield=True))
         except BaseException:
             await response.aclose()
             raise
@@ -111,10 +113,12 @@ class H11Transport:
                     pool.drop_leases()
 
     async def _open(
-        self, request: HttpRequest, upload: Upload, idle_timeout: float, connect_timeout: float | None
+        self, request: HttpRequest, upload: CountedBody, idle_timeout: float, connect_timeout: float | None
     ) -> H11Response:
-        idle = seconds(idle_timeout, "idle_timeout")
-        limit = self._connect_timeout if connect_timeout is None else seconds(connect_timeout, "connect_timeout")
+        idle = seconds(idle_timeout, "idle_timeout", unsent=True)
+        limit = self._connect_timeout
+        if connect_timeout is not None:
+            limit = seconds(connect_timeout, "connect_timeout", unsent=True)
         upload.declare(request)
         # Before the connection: a file that cannot be read costs none, and a short body leaves with the head.
         block = await upload.pull()
@@ -143,7 +147,7 @@ class H11Transport:
             pool = self._pools[loop] = Pool(self._max_connections, self._max_idle, self._idle_expiry)
         if self._closed:  # asked last: another thread may close the transport at any moment
             pool.close()
-            raise ConfigError("the transport is closed", unsent=True)
+            raise transport_closed()
         return pool
 
     def _forget_parent(self) -> None:
@@ -164,7 +168,7 @@ class _Connecting:
     """The connect clock of one call: the wait for a slot, name, TCP and TLS share one limit."""
 
     def __init__(self, pool: Pool, request: HttpRequest, limit: float) -> None:
-        self.origin = Origin(request.scheme, request.host, request.port)
+        self.origin = request.origin
         self._pool = pool
         self._limit = limit
         self._deadline = anyio.current_time() + limit

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from svir_core.counted_body import CountedBody
 from svir_core.errors import TransportError
 from svir_transport.httpx.progress import Progress
-from svir_transport.httpx.upload import Upload
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Self
 
 SLICE_BYTES: Final = 64 * 1024
@@ -24,7 +25,7 @@ class Blocks:
         failure: what the body raised, to be raised as it is.
     """
 
-    def __init__(self, upload: Upload, first: bytes, progress: Progress) -> None:
+    def __init__(self, upload: CountedBody, first: bytes, progress: Progress) -> None:
         self.failure: Exception | None = None
         self._upload = upload
         self._first = first
@@ -32,11 +33,13 @@ class Blocks:
         self._pending = memoryview(first)
         self._pulled = False
         self._cause: tuple[BaseException | None, bool] = (None, False)
+        self._traceback: TracebackType | None = None
 
     def as_raised(self, failure: Exception) -> Exception:
-        """``failure`` as the body raised it: the libraries' ``raise ... from None`` took its cause away."""
+        """``failure`` as the body raised it: the libraries' ``raise ... from None`` took its cause away, and the
+        locals of the frames that it passed through since then show the URL."""
         failure.__cause__, failure.__suppress_context__ = self._cause
-        return failure
+        return failure.with_traceback(self._traceback)
 
     @property
     def whole(self) -> bool:
@@ -63,6 +66,7 @@ class Blocks:
             except Exception as error:
                 self.failure = error
                 self._cause = (error.__cause__, error.__suppress_context__)
+                self._traceback = error.__traceback__
                 raise
             self._progress.touch()
         data, self._pending = self._pending[:SLICE_BYTES], self._pending[SLICE_BYTES:]

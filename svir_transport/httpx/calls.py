@@ -8,23 +8,15 @@ here, as soon as no other call to the same server is under way: the others may b
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+from weakref import WeakSet
 
 import anyio
 
+from svir_core.http_message import Origin
+
 CLOSE_SECONDS: Final = 1.0
 """How long closing may take: it waits for nobody, but it passes through the event loop."""
-
-
-class Origin(NamedTuple):
-    """Which calls may share a connection: scheme, host and port."""
-
-    scheme: str
-    host: str
-    port: int
-
-    def __repr__(self) -> str:
-        return "Origin(<withheld>)"
 
 
 class Calls:
@@ -32,7 +24,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._under_way: dict[Origin, int] = {}
-        self._shared: dict[Origin, list[Any]] = {}
+        self._shared: dict[Origin, WeakSet[Any]] = {}  # the library holds those that are open, and nobody the others
         self._abandoned: set[Origin] = set()
         self._closed: dict[Origin, int] = {}
 
@@ -42,9 +34,9 @@ class Calls:
 
     def shares(self, origin: Origin, network: Any) -> None:
         """A call to ``origin`` goes over HTTP/2, on the connection ``network``."""
-        known = self._shared.setdefault(origin, [])
-        if all(network is not one for one in known):
-            known.append(network)
+        known = self._shared.setdefault(origin, WeakSet())
+        with contextlib.suppress(TypeError):  # an object of a given transport's own that takes no weak reference
+            known.add(network)
 
     def closed(self, origin: Origin) -> int:
         """How many connections to ``origin`` were last closed here. The library learns of it by the next write."""
@@ -60,7 +52,7 @@ class Calls:
         del self._under_way[origin]
         if origin in self._abandoned:
             self._abandoned.remove(origin)
-            networks = self._shared.pop(origin)
+            networks = list(self._shared.pop(origin))
             self._closed[origin] = len(networks)
             for network in networks:
                 with anyio.move_on_after(CLOSE_SECONDS, shield=True), contextlib.suppress(Exception):

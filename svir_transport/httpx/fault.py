@@ -18,6 +18,7 @@ from svir_core.errors import (
     SvirError,
     TransportError,
 )
+from svir_core.transport_fault import HEAD_TOO_LARGE
 
 
 class Row(NamedTuple):
@@ -53,9 +54,6 @@ TLS: Final = (
 )
 """What a ``ConnectError`` came from, and the words for it."""
 
-TOO_LARGE: Final = 431
-"""What h11 hints when its buffer is full: "request header fields too large"."""
-
 PEER_CLOSED: Final = "closed connection"
 """How h11 says that a message was cut off; its class is the same as for framing that is not HTTP."""
 
@@ -67,7 +65,7 @@ def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
     origins = list(_origins(error))
     if row.name == "RemoteProtocolError":
         parser = next((link for link in origins if type(link).__module__.partition(".")[0] == "h11"), None)
-        if getattr(parser, "error_status_hint", None) == TOO_LARGE:
+        if getattr(parser, "error_status_hint", None) == HEAD_TOO_LARGE:
             kind, words = ResponseLimitError, "the response head is too large"
         elif parser is not None and PEER_CLOSED not in str(parser):
             kind, words = ProtocolError, "the response is not valid HTTP"

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from svir_core.errors import ConfigError
+from svir_core.http_message import HttpRequest, Withheld
 
 NAMES: Final = ("httpx2", "httpx")
 """The libraries, the preferred one first."""
@@ -63,7 +64,7 @@ class Response(Protocol):
 
 
 class Options(NamedTuple):
-    """How a client of our own is made."""
+    """How a client of our own is made; without an ``ssl_context`` with the system's trust."""
 
     max_connections: int
     max_idle: int
@@ -90,13 +91,12 @@ def library_of(client: object) -> str:
     return name
 
 
-def make_client(library: str, options: Options) -> Any:
+def make_client(library: str, options: Options, context: ssl.SSLContext) -> Any:
     """A transport of ``library``, which is all that a client without options would add nothing to.
 
     It is the layer below the library's client: no redirects, no cookies, no environment, no log of URLs.
     """
     module = importlib.import_module(library)
-    context = ssl.create_default_context() if options.ssl_context is None else options.ssl_context
     limits = module.Limits(
         max_connections=options.max_connections,
         max_keepalive_connections=options.max_idle,
@@ -105,35 +105,45 @@ def make_client(library: str, options: Options) -> Any:
     return module.AsyncHTTPTransport(verify=context, http2=options.http2, limits=limits, trust_env=False)
 
 
-async def send(client: Any, request: Any) -> Response:
+async def send(client: Any, request: Withheld[Any]) -> Response:
     """Send ``request`` as it is and wait for the head: no redirects, no authentication of the client's own."""
     if hasattr(client, "handle_async_request"):
-        response: Response = await client.handle_async_request(request)
+        response: Response = await client.handle_async_request(request.value)
     else:
-        response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+        response = await client.send(request.value, stream=True, auth=None, follow_redirects=False)
     return response
 
 
 def make_request(
-    library: str,
-    method: str,
-    url: str,
-    target: str,
-    headers: list[tuple[bytes, bytes]],
-    blocks: Callable[[], AsyncIterator[bytes]],
-    extensions: dict[str, object],
-) -> Any:
-    """A request with exactly these headers, whose body is what ``blocks`` iterates."""
+    library: str, request: HttpRequest, blocks: Callable[[], AsyncIterator[bytes]], extensions: dict[str, object]
+) -> Withheld[Any]:
+    """The library's request: exactly these headers, and the body that ``blocks`` iterates.
+
+    Its ``repr`` is the URL, so no local of ours holds it, nor the URL.
+    """
     module = importlib.import_module(library)
 
     def iterate(_: object) -> AsyncIterator[bytes]:
         return blocks()
 
     stream: Any = type("Body", (module.AsyncByteStream,), {"__aiter__": iterate})
-    request = module.Request(method, url, headers=headers, stream=stream(), extensions=extensions)
-    if request.url.raw_path != target.encode("ascii"):  # the library tidies paths; the server's is as given
-        request.extensions["target"] = target.encode("ascii")
-    return request
+    made = Withheld(
+        module.Request(
+            request.method,
+            # What stands in the `host` header is the request's own matter.
+            f"{request.scheme}://{_authority(request)}{request.target}",
+            headers=[(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers],
+            stream=stream(),
+            extensions=extensions,
+        )
+    )
+    if made.value.url.raw_path != request.target.encode("ascii"):  # the library tidies paths; the server's is as given
+        made.value.extensions["target"] = request.target.encode("ascii")
+    return made
+
+
+def _authority(request: HttpRequest) -> str:
+    return f"[{request.host}]:{request.port}" if ":" in request.host else f"{request.host}:{request.port}"
 
 
 Trace = Callable[[str, dict[str, Any]], Awaitable[None]]

@@ -13,12 +13,8 @@ from typing import Any
 import anyio
 
 from svir_core.errors import ResponseTimeoutError
+from svir_core.transport_fault import idle_timed_out
 from svir_transport.httpx.calls import CLOSE_SECONDS
-
-
-def idle_error(seconds: float) -> ResponseTimeoutError:
-    """What a call ends with when its idle clock ran out."""
-    return ResponseTimeoutError(f"nothing moved on the connection for {seconds:g} s")
 
 
 class Progress:
@@ -58,7 +54,7 @@ class Progress:
         """What it means that the scope's deadline has passed."""
         if self.unsent:
             return ResponseTimeoutError(f"no connection within {self._connect:g} s", unsent=True)
-        return idle_error(self._idle)
+        return idle_timed_out(self._idle)
 
     def touch(self) -> None:
         """Something moved."""

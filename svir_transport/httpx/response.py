@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from svir_core.errors import SvirError, TransportError
-from svir_core.http_message import ResponseHead
-from svir_transport.httpx.calls import CLOSE_SECONDS, Calls, Origin
+from svir_core.http_message import Origin, ResponseHead
+from svir_core.transport_fault import idle_timed_out, response_closed
+from svir_transport.httpx.calls import CLOSE_SECONDS, Calls
+from svir_transport.httpx.event_loop import EventLoop
 from svir_transport.httpx.fault import translate
 from svir_transport.httpx.library import Response
-from svir_transport.httpx.progress import idle_error
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,24 +23,24 @@ ARRIVED_BYTES: Final = 256 * 1024
 """So much of what has arrived is looked through for the message's end: more than the libraries read at once."""
 
 
-def _closed() -> TransportError:
-    return TransportError("the response was closed before its end")
-
-
 class HttpxResponse:
     """A response whose head is here. Iterate it for the body's bytes; call :meth:`aclose` in any case.
 
     The connection goes back to the client's pool when the message's end has been read, and is closed on
-    every other exit: an error, a cancelled read, ``aclose`` before the end.
+    every other exit: an error, a cancelled read, ``aclose`` before the end, and, with a ``ResourceWarning``,
+    when nobody holds the response any more.
     """
 
-    def __init__(self, response: Response, calls: Calls, origin: Origin, idle_timeout: float) -> None:
+    def __init__(
+        self, response: Response, head: ResponseHead, calls: Calls, origin: Origin, idle_timeout: float
+    ) -> None:
         self._response = response
+        self._loop = EventLoop()
         self._raw = response.aiter_raw()
         self._calls = calls
         self._origin = origin
         self._idle = idle_timeout
-        self._head = ResponseHead(response.status_code, response.headers.raw)
+        self._head = head
         self._complete = False
         self._running = True  # whether the server may still be at work for this response
         self._raw_ended = False
@@ -96,7 +97,7 @@ class HttpxResponse:
         """
         if self._complete or self._failure is not None:
             return
-        self._failure = _closed()
+        self._failure = response_closed()
         if self._reading is None:
             await self._settle()
             return
@@ -105,14 +106,17 @@ class HttpxResponse:
             await self._read_over.wait()
 
     def __del__(self) -> None:
-        # Only told: a collector runs in any thread, and a connection is closed in that of its event loop.
-        if not self._complete and self._failure is None:
-            warnings.warn(
-                "an HttpxResponse was dropped without aclose(): its connection stays in use until the client closes",
-                ResourceWarning,
-                stacklevel=2,
-                source=self,
-            )
+        # A collector runs in any thread, and a connection is closed in a task of its event loop.
+        if self._complete or self._failure is not None:
+            return
+        self._failure = response_closed()
+        self._loop.start_soon(self._settle)
+        warnings.warn(
+            "an HttpxResponse was dropped without aclose(): its connection is closed now",
+            ResourceWarning,
+            stacklevel=2,
+            source=self,
+        )
 
     async def _read(self) -> bytes | None:
         """The next bytes; ``None`` at the message's end, or when reading failed."""
@@ -129,9 +133,9 @@ class HttpxResponse:
                     self._running = False
                     failure = translate(error)
             if self._reading.cancelled_caught:
-                failure = idle_error(self._idle)
+                failure = idle_timed_out(self._idle)
         except BaseException:
-            failure = _closed()
+            failure = response_closed()
             raise
         finally:
             self._reading = None

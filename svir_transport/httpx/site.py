@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import weakref
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -61,6 +62,7 @@ class MadeSites:
     def __init__(self, library: str, options: Options) -> None:
         self._library = library
         self._options = options
+        self._context = options.ssl_context
         self._sites: WeakKeyDictionary[Any, Site] = WeakKeyDictionary()
         self._process = os.getpid()
 
@@ -70,7 +72,11 @@ class MadeSites:
         loop = anyio.lowlevel.current_token().native_token
         site = self._sites.get(loop)
         if site is None:
-            site = self._sites[loop] = Site(make_client(self._library, self._options))
+            if (
+                self._context is None
+            ):  # for every loop: reading the system's trust takes 10 to 80 ms, and no library waits
+                self._context = ssl.create_default_context()
+            site = self._sites[loop] = Site(make_client(self._library, self._options, self._context))
         return site
 
     def pop(self) -> tuple[Site, Any] | None:

@@ -10,21 +10,19 @@ from typing import Any, Final
 
 import anyio
 
-from svir_core.check import count, seconds
-from svir_core.errors import ConfigError, ProtocolError, ResponseLimitError, SvirError
-from svir_core.http_message import HttpRequest
+from svir_core.check import count, expect, seconds
+from svir_core.counted_body import CountedBody
+from svir_core.errors import ConfigError, ProtocolError, SvirError
+from svir_core.http_message import HttpRequest, ResponseHead
+from svir_core.limits import BODY_CLOSE_SECONDS, HEAD_BYTES
+from svir_core.transport_fault import head_too_large, transport_closed
 from svir_transport.httpx.blocks import Blocks
-from svir_transport.httpx.calls import CLOSE_SECONDS, Origin
+from svir_transport.httpx.calls import CLOSE_SECONDS
 from svir_transport.httpx.fault import translate, write_failed
 from svir_transport.httpx.library import Options, Response, installed, library_of, make_request, send
 from svir_transport.httpx.progress import Progress
-from svir_transport.httpx.request import check, raw_headers, url_of
 from svir_transport.httpx.response import HttpxResponse
 from svir_transport.httpx.site import GivenSites, MadeSites, Site
-from svir_transport.httpx.upload import Upload
-
-HEAD_BYTES: Final = 256 * 1024
-"""A response head may be so large; the libraries' own bounds, where they have any, are below."""
 
 HTTP2: Final = b"HTTP/2"
 
@@ -66,12 +64,14 @@ class HttpxTransport:
         self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
             raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")
+        if ssl_context is not None and ssl_context.protocol is ssl.PROTOCOL_TLS_SERVER:
+            raise ConfigError("ssl_context is a server's: it was made with PROTOCOL_TLS_SERVER, or for CLIENT_AUTH")
         options = Options(
             count(max_connections, 1, "max_connections"),
             count(max_idle, 0, "max_idle"),
             seconds(idle_expiry, "idle_expiry"),
             ssl_context,
-            http2,
+            expect(http2, bool, "http2"),
         )
         if client is None:
             if http2 and importlib.util.find_spec("h2") is None:
@@ -106,14 +106,14 @@ class HttpxTransport:
         is not HTTP, and for a given client that is closed or of another event loop; and whatever
         ``body`` raises, as it is. A call that fails or is cancelled leaves no connection open.
         """
-        upload = Upload(body)
+        upload = CountedBody(body)
         try:
             response = await self._open(request, upload, idle_timeout, connect_timeout)
         except BaseException:
-            await upload.aclose()
+            await upload.aclose(anyio.move_on_after(BODY_CLOSE_SECONDS, shield=True))
             raise
         try:
-            await upload.aclose()
+            await upload.aclose(anyio.move_on_after(BODY_CLOSE_SECONDS, shield=True))
         except BaseException:
             await response.aclose()
             raise
@@ -137,16 +137,17 @@ class HttpxTransport:
                 await client.aclose()
 
     async def _open(
-        self, request: HttpRequest, upload: Upload, idle_timeout: float, connect_timeout: float | None
+        self, request: HttpRequest, upload: CountedBody, idle_timeout: float, connect_timeout: float | None
     ) -> HttpxResponse:
-        idle = seconds(idle_timeout, "idle_timeout")
-        limit = self._connect_timeout if connect_timeout is None else seconds(connect_timeout, "connect_timeout")
-        check(request)
+        idle = seconds(idle_timeout, "idle_timeout", unsent=True)
+        limit = self._connect_timeout
+        if connect_timeout is not None:
+            limit = seconds(connect_timeout, "connect_timeout", unsent=True)
         upload.declare(request)
         # Before the connection: a file that cannot be read costs none, and a short body leaves with the head.
         first = await upload.pull()
         if self._closed:
-            raise ConfigError("the transport is closed", unsent=True)
+            raise transport_closed()
         site = self._sites.here()
         call = _Call(site, self._library, request, upload, first)
         deadline = anyio.current_time() + limit
@@ -168,8 +169,8 @@ class _Call:
         sent: whether the server may have begun to work on it.
     """
 
-    def __init__(self, site: Site, library: str, request: HttpRequest, upload: Upload, first: bytes) -> None:
-        self.origin = Origin(request.scheme, request.host, request.port)
+    def __init__(self, site: Site, library: str, request: HttpRequest, upload: CountedBody, first: bytes) -> None:
+        self.origin = request.origin
         self._site = site
         self._library = library
         self._request = request
@@ -207,28 +208,30 @@ class _Call:
             dead -= 1
 
     async def _attempt(self, progress: Progress, blocks: Blocks) -> Response:
-        made = make_request(
-            self._library,
-            self._request.method,
-            url_of(self._request),
-            self._request.target,
-            raw_headers(self._request),
-            lambda: aiter(blocks),
-            progress.extensions,
-        )
+        made = make_request(self._library, self._request, lambda: aiter(blocks), progress.extensions)
         return await send(self._site.client, made)
 
     async def _accept(self, response: Response, idle: float) -> HttpxResponse:
-        """The response, when it is one: its head is read and looked at."""
-        if response.extensions.get("http_version") == HTTP2:
-            self._site.calls.shares(self.origin, response.extensions["network_stream"])
+        """The response, when it is one: its head is read and looked at. Else nothing of it stays open."""
         failure: SvirError | None = None
-        if response.status_code < 200:
-            failure = ProtocolError("the server switched protocols without being asked")
-        elif sum(len(name) + len(value) for name, value in response.headers.raw) > HEAD_BYTES:
-            failure = ResponseLimitError(f"the response head is larger than {HEAD_BYTES} bytes")
-        if failure is None:
-            return HttpxResponse(response, self._site.calls, self.origin, idle)
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        try:
+            network = response.extensions.get("network_stream")
+            if response.extensions.get("http_version") == HTTP2 and network is not None:
+                self._site.calls.shares(self.origin, network)
+            return HttpxResponse(response, _head(response), self._site.calls, self.origin, idle)
+        except SvirError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - whatever a given transport's response raises, ours is raised
+            failure = translate(error)
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True), contextlib.suppress(Exception):
             await response.aclose()
         raise failure
+
+
+def _head(response: Response) -> ResponseHead:
+    """Status and headers; raises what a head must not be."""
+    if response.status_code < 200:
+        raise ProtocolError("the server switched protocols without being asked")
+    if sum(len(name) + len(value) for name, value in response.headers.raw) > HEAD_BYTES:
+        raise head_too_large()
+    return ResponseHead(response.status_code, response.headers.raw)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from svir_core.http_message import HttpRequest
 
 
 def request(*headers: tuple[str, str]) -> HttpRequest:
-    return HttpRequest("POST", "http", "127.0.0.1", 80, "/", headers)
+    return HttpRequest("POST", "http", "127.0.0.1", 80, "/", (("host", "h"), *headers))
 
 
 async def blocks(*data: bytes | Exception) -> AsyncIterator[bytes]:
@@ -63,6 +64,31 @@ def test_the_last_block_waits_for_the_end() -> None:
         pull_all(3, b"abc", b"", b"d")
 
 
+def test_closing_closes_the_iterator_inside_the_shield() -> None:
+    seen: list[str] = []
+
+    class Body:
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return self
+
+        async def __anext__(self) -> bytes:
+            raise StopAsyncIteration
+
+        async def aclose(self) -> None:
+            seen.append("closed")
+
+    @contextmanager
+    def shield() -> Generator[None]:
+        seen.append("shielded")
+        yield
+        seen.append("over")
+
+    asyncio.run(CountedBody(Body()).aclose(shield()))
+    assert seen == ["shielded", "closed", "over"]
+    asyncio.run(CountedBody(None).aclose(shield()))
+    assert len(seen) == 3
+
+
 def test_no_body() -> None:
     body = CountedBody(None)
     body.declare(request())
@@ -73,7 +99,7 @@ def test_no_body() -> None:
         body.declare(request(("content-length", "1")))
 
 
-@pytest.mark.parametrize("lengths", [(), ("1", "1"), ("",), ("-1",), ("1.0",), ("٣",)])
+@pytest.mark.parametrize("lengths", [(), ("1", "1"), ("",), ("-1",), ("1.0",), ("+1",)])
 def test_a_body_needs_one_length(lengths: tuple[str, ...]) -> None:
     body = CountedBody(blocks(b"a"))
     with pytest.raises(ConfigError, match="exactly one content-length"):
@@ -82,5 +108,6 @@ def test_a_body_needs_one_length(lengths: tuple[str, ...]) -> None:
 
 def test_a_body_is_not_sent_in_chunks() -> None:
     body = CountedBody(blocks(b"a"))
-    with pytest.raises(ConfigError, match="no transfer-encoding"):
+    with pytest.raises(ConfigError, match="no transfer-encoding") as caught:
         body.declare(request(("transfer-encoding", "chunked")))
+    assert caught.value.unsent

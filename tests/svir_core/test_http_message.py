@@ -285,6 +285,60 @@ def test_an_endpoint_refuses_a_key_or_headers_that_are_wrong() -> None:
     assert Endpoint.parse("https://h", api_key=Secret(KEY)).key == Secret(KEY)
 
 
+WHOLE: dict[str, Any] = {
+    "method": "GET",
+    "scheme": "https",
+    "host": "private.example",
+    "port": 443,
+    "target": "/private?x=1",
+    "headers": (("host", "private.example"), ("x-a", "private value"), ("x-b", "")),
+}
+
+
+NO_HTTP: list[tuple[str, Any]] = [
+    *(("method", value) for value in ("", "GE T", "G\r\n", "\xe9", None)),
+    *(("scheme", value) for value in ("", "HTTPS", "ftp", "ws", "http ", None, 5)),
+    *(("host", f"private{value}") for value in ("/x", "@h", " ", "\n", "?", "#", "[", "]", "\\", "\xe9", "\x7f")),
+    *(("host", value) for value in ("", None)),
+    *(("port", value) for value in (0, -1, 65536, True, "443", None)),
+    *(("target", value) for value in ("", "/private x", "/private\r\n", "/private\xe9", None)),
+    *(("header's name", (("host", "h"), (value, "1"))) for value in ("", "X-A", "a b", "a:", "\xe9", None)),
+    *(
+        ("value of header 'x-a'", (("host", "h"), ("x-a", value)))
+        for value in ("private\r\nb: 1", "private\n", "private\x00", "caf\xe9", " private", "private\t", None)
+    ),
+    *(("one host header", value) for value in ((), (("x", "1"),), (("host", "a"), ("host", "b")))),
+    *(("headers are no tuple", value) for value in (None, 5, [("host", "h")], ("host",), (("host", "h", "x"),))),
+]
+
+
+@pytest.mark.parametrize(("field", "wrong"), NO_HTTP)
+def test_a_request_that_is_no_http_is_none(field: str, wrong: Any) -> None:
+    changes = {field: wrong} if field in WHOLE else {"headers": wrong}
+    with pytest.raises(ConfigError, match=field) as caught:
+        HttpRequest(**{**WHOLE, **changes})
+    error = caught.value
+    assert error.unsent
+    assert error.__context__ is None
+    told = str(error)
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename != __file__:
+            told += repr({name: value for name, value in frame.f_locals.items() if name != "self"})  # half made
+    assert "private" not in told
+    assert "caf" not in told
+
+
+def test_a_request_that_is_http() -> None:
+    request = HttpRequest(**WHOLE)
+    assert request.origin == ("https", "private.example", 443)
+    assert repr(request.origin) == "Origin(<withheld>)"
+    assert attrs.asdict(request, recurse=False) == {**WHOLE, "body": None}
+    assert attrs.evolve(request, host="::1", target="*").origin == ("https", "::1", 443)
+    assert hash(request) == hash(HttpRequest(**WHOLE))
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        request.port = 1  # type: ignore[misc] # what is refused
+
+
 def test_nothing_private_is_shown() -> None:
     endpoint = Endpoint.parse("https://private.example/private", api_key=KEY, headers={"x-a": "private"})
     request = post(endpoint, key_headers=(("authorization", f"Bearer {KEY}"),))

@@ -501,7 +501,10 @@ WRONG_PART: Any = Text("hunter2")
     [
         (Secret("hunter2"), "$: a value of type Secret has no JSON form"),
         (Endpoint.parse("http://localhost", api_key="hunter2"), "$: a value of type Endpoint has no JSON form"),
-        (HttpRequest("GET", "http", "hunter2", 80, "/", ()), "$: a value of type HttpRequest has no JSON form"),
+        (
+            HttpRequest("GET", "http", "hunter2", 80, "/", (("host", "h"),)),
+            "$: a value of type HttpRequest has no JSON form",
+        ),
         (Request("m", extra={"user": [Secret("hunter2")]}), "$.extra.user[0]: a value of type Secret is not JSON"),
         (Completion("stop", extra={"a": float("nan")}), "$.extra.a: JSON has no infinity and no NaN"),
         (Completion("stop", extra={"a": 2**64}), "$.extra.a: an integer of more than 64 bits"),

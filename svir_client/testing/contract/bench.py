@@ -139,15 +139,20 @@ class Bench:
         target: str = TARGET,
         idle_timeout: float = AMPLE,
         connect_timeout: float | None = AMPLE,
+        hold: bool = True,
     ) -> TransportResponse:
-        """Open a request to a server or a port: a GET, or with ``length`` a POST of so many bytes."""
+        """Open a request to a server or a port: a GET, or with ``length`` a POST of so many bytes.
+
+        The response is closed with the bench; without ``hold`` the caller alone has it.
+        """
         port = to if isinstance(to, int) else to.port
         self._ports.add(port)
         if length is not None:
             headers = (*headers, ("content-length", str(length)))
         request = HttpRequest("GET" if length is None else "POST", scheme, host, port, target, headers)
         response = await self.transport.open(request, body, idle_timeout=idle_timeout, connect_timeout=connect_timeout)
-        self._responses.append(response)
+        if hold:
+            self._responses.append(response)
         return response
 
     async def whole(self, to: MockServer | int, **options: Any) -> bytes:

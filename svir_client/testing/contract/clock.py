@@ -13,7 +13,7 @@ from svir_client.testing.contract.peer import MutePeer
 from svir_client.testing.reply import End, Reply
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate
-from svir_core.errors import ResponseTimeoutError, SvirError, TransportError
+from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError, TransportError
 
 OK: Final = answer(b"ok")
 BLOCK: Final = bytes(64 * 1024)
@@ -22,6 +22,9 @@ MANY: Final = 512
 
 PACE: Final = 0.2
 """Seconds between two pieces, and so also at the least a busy machine's hesitation that a clause bears."""
+
+WRONG: Final = (0, -1.0, math.nan)
+"""Seconds that are no limit."""
 
 
 async def connect_timeout_bounds_tcp(bench: Bench) -> None:
@@ -172,6 +175,21 @@ async def request_cut_off_is_not_unsent(bench: Bench) -> None:
         expect(body.closed > 0, "the body was not closed")
 
 
+async def refused_call_is_unsent(bench: Bench) -> None:
+    """A call that is refused (a clock that is none, a body without its length, a closed transport) is unsent."""
+    async with MockServer(OK) as server:
+        for idle, connect in (*((wrong, AMPLE) for wrong in WRONG), *((AMPLE, wrong) for wrong in WRONG)):
+            body = Blocks(b"x")
+            call = bench.open(server, body, length=1, idle_timeout=idle, connect_timeout=connect)
+            await bench.failure(call, ConfigError, unsent=True)
+            expect(body.closed > 0, "the body was not closed")
+        await bench.failure(bench.open(server, Blocks(b"x")), ConfigError, unsent=True)
+        await bench.transport.aclose()
+        await bench.failure(bench.open(server), ConfigError, unsent=True)
+        await anyio.wait_all_tasks_blocked()
+        expect(not server.connections, "a call that was refused has connected")
+
+
 CLAUSES: Final = (
     connect_timeout_bounds_tcp,
     connect_timeout_bounds_tls,
@@ -187,4 +205,5 @@ CLAUSES: Final = (
     failed_tls_is_unsent,
     request_that_left_is_not_unsent,
     request_cut_off_is_not_unsent,
+    refused_call_is_unsent,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -11,6 +13,7 @@ from svir_client.testing.contract.bench import SOON, Bench, Blocks, answer, expe
 from svir_client.testing.reply import End, Framing
 from svir_client.testing.server import MockServer
 from svir_client.testing.wait import Gate
+from svir_client.transport import TransportResponse
 from svir_core.errors import ConfigError, SvirError
 
 OK: Final = answer(b"ok")
@@ -191,6 +194,21 @@ async def transport_aclose_closes_connections_in_use(bench: Bench) -> None:
         await bench.failure(anext(body), SvirError)
 
 
+async def dropped_response_gives_its_connection_up(bench: Bench) -> None:
+    """A response that nobody holds any more and nobody closed: its connection is closed, so that no slot is lost."""
+    for read_first in (False, True):
+        async with MockServer(answer(b"piece", Gate(), b"never")) as server:
+            response: list[TransportResponse] = [await bench.open(server, hold=False)]
+            if read_first:
+                await anext(aiter(response[0]))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)  # which a transport may give, and ought to
+                response.clear()
+                gc.collect()
+            with soon("the connection of a dropped response is closed"):
+                await server.wait_closed()
+
+
 async def _side_by_side(call: Callable[[int], Coroutine[Any, Any, None]]) -> None:
     async with anyio.create_task_group() as group:
         for number in range(CALLS):
@@ -255,6 +273,7 @@ CLAUSES: Final = (
     drain_raises_nothing,
     transport_aclose_closes_idle_connections,
     transport_aclose_closes_connections_in_use,
+    dropped_response_gives_its_connection_up,
     concurrent_calls_get_their_own_answers,
     concurrent_bodies_are_not_mixed,
     responses_are_independent,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -46,9 +47,14 @@ class Around:
     def __init__(self, kind: type[Response] = Response) -> None:
         self.kind = kind
         self.inner = H11Transport(**self.options())
-        self.responses: list[H11Response] = []
+        self._responses: list[weakref.ref[H11Response]] = []  # one that is dropped is none of a wrapper's to hold
         self.memory: list[bytes] = []
+        self.held: list[H11Response] = []
         MADE.append(self)
+
+    @property
+    def responses(self) -> list[H11Response]:
+        return [response for reference in self._responses if (response := reference()) is not None]
 
     def options(self) -> dict[str, Any]:
         return {}
@@ -64,7 +70,7 @@ class Around:
     ) -> H11Response:
         body = None if body is None else self.body(body)
         response = await self.inner.open(self.request(request), body, idle_timeout=idle, connect_timeout=connect)
-        self.responses.append(response)
+        self._responses.append(weakref.ref(response))
         return response
 
     async def open(

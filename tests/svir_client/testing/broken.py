@@ -28,6 +28,7 @@ from tests.svir_client.testing.broken_open import (
     ForgetsTheBody,
     ForgetsTheConnectClock,
     ForgetsTheIdleClock,
+    HoldsResponses,
     IdleClockForAll,
     KeepsCookies,
     KeepsNone,
@@ -176,6 +177,7 @@ CASES: Final = (
         "unknown_name_is_unsent",
         "failed_tls_is_unsent",
         "connect_timeout_bounds_tcp",
+        "refused_call_is_unsent",
     ),
     _wrapped(
         AlwaysUnsent,
@@ -211,6 +213,7 @@ CASES: Final = (
     _wrapped(DrainGivesWay, "cancelled_drain"),
     _wrapped(ReadGivesWay, "cancelled_read"),
     _wrapped(OpenGivesWay, "cancelled_open", "cancelled_upload"),
+    _wrapped(HoldsResponses, "dropped_response_gives_its_connection_up"),
     _wrapped(NeverClosesItself, "transport_aclose_closes_idle_connections"),
     _wrapped(SendsTheFirstBody, "concurrent_bodies_are_not_mixed"),
     _wrapped(AnswersFromACache, "concurrent_calls_get_their_own_answers"),

@@ -278,6 +278,12 @@ class ShowsTheTarget(Changing):
         return type(error)(f"{request.target} failed", unsent=error.unsent)
 
 
+class HoldsResponses(Around):
+    async def wrap(self, response: H11Response) -> Response:
+        self.held.append(response)
+        return await super().wrap(response)
+
+
 class KeepsNone(Around):
     def options(self) -> dict[str, Any]:
         return {"max_idle": 0}
@@ -286,6 +292,7 @@ class KeepsNone(Around):
 class OpenGivesWay(Around):
     async def send(self, request: HttpRequest, body: Any, idle: float, connect: float | None) -> H11Response:
         response = await super().send(request, body, idle, connect)
+        self.held.append(response)
         await anyio.lowlevel.checkpoint()
         return response
 

@@ -18,13 +18,13 @@ import pytest
 
 from soak import measure
 from svir_client.testing import cancelled_at_every_await
+from svir_core.counted_body import CountedBody
 from svir_core.errors import TransportError
 from svir_transport.h11 import H11Response, H11Transport, dial, lookup, pool, roundtrip
 from svir_transport.h11.channel import TcpChannel, TlsChannel
 from svir_transport.h11.connection import Connection
 from svir_transport.h11.lookup import Address
 from svir_transport.h11.pool import Slots
-from svir_transport.h11.upload import Upload
 from tests.svir_transport.h11.peer import OK, Body, Talk, Web, blocks, echo, pool_of, read
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ WAITS: dict[str, tuple[Any, str]] = {
     "address": (dial, "_connect_one"),
     "handshake": (TlsChannel, "handshake"),
     "quiet": (Connection, "speaks_within"),
-    "block": (Upload, "pull"),
+    "block": (CountedBody, "pull"),
     "writer": (roundtrip.RoundTrip, "_write"),
     "reader": (roundtrip.RoundTrip, "_read"),
     "head": (roundtrip.RoundTrip, "head"),

@@ -12,8 +12,9 @@ import pytest
 import trustme
 
 from svir_core.errors import ConfigError
+from svir_core.http_message import Origin
 from svir_transport.h11.channel import READ_BYTES, Channel, TcpChannel, TlsChannel
-from svir_transport.h11.dial import Origin, default_context, dial
+from svir_transport.h11.dial import default_context, dial
 from tests.svir_transport.h11.peer import UNHEARD, Script, Talk, Web, silent, trust
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,10 @@ import socket
 import anyio
 import pytest
 
+from svir_core.http_message import Origin
 from svir_transport.h11 import dial as module
 from svir_transport.h11 import lookup
-from svir_transport.h11.dial import Origin, dial
+from svir_transport.h11.dial import dial
 from svir_transport.h11.lookup import Address
 from tests.svir_transport.h11.peer import UNHEARD, Talk, Web, silent
 

@@ -8,7 +8,7 @@ import threading
 import anyio
 import pytest
 
-from svir_core.errors import ResponseTimeoutError
+from svir_core.errors import ResponseTimeoutError, TransportError
 from svir_core.http_message import HttpRequest
 from svir_transport.h11 import H11Transport, lookup
 from svir_transport.h11.lookup import Address, addresses
@@ -87,6 +87,22 @@ async def test_what_a_lookup_raises_is_raised_where_it_was_asked(
     with anyio.fail_after(5), pytest.raises(type(error)) as caught:
         await addresses("name.example", 80)
     assert caught.value is error
+
+
+@pytest.mark.anyio
+async def test_a_thread_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_more(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    transport = H11Transport(max_connections=1)
+    with monkeypatch.context() as patch, anyio.fail_after(5):
+        patch.setattr(threading.Thread, "start", no_more)
+        for _ in range(2):
+            error = await failure(transport.open(REQUEST, None))
+            assert error == TransportError("the host name could not be resolved: gaierror", unsent=True)
+            assert error.__context__ is None
+    assert pool_of(transport).leased == 0
+    await transport.aclose()
 
 
 @pytest.mark.anyio

@@ -8,9 +8,8 @@ import anyio
 import pytest
 
 from svir_core.errors import TransportError
-from svir_core.http_message import HttpRequest
+from svir_core.http_message import HttpRequest, Origin
 from svir_transport.h11.connection import Connection
-from svir_transport.h11.dial import Origin
 from svir_transport.h11.pool import EARLY_CLOSE_SECONDS, QUIET_SECONDS, Lease, Pool
 
 pytestmark = pytest.mark.anyio

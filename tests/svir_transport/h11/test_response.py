@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from svir_core.counted_body import CountedBody
 from svir_core.errors import ProtocolError, ResponseLimitError, ResponseTimeoutError, SvirError, TransportError
-from svir_core.http_message import HttpRequest
+from svir_core.http_message import HttpRequest, Origin
 from svir_transport.h11.connection import Connection
-from svir_transport.h11.dial import Origin
 from svir_transport.h11.pool import Pool
 from svir_transport.h11.response import H11Response
 from svir_transport.h11.roundtrip import RoundTrip
-from svir_transport.h11.upload import Upload
 from tests.svir_transport.h11.peer import Talk, Web, blocks, echo, failure, pool_of, read
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +79,7 @@ async def outcome(pieces: list[bytes], *, method: str = "GET") -> tuple[int, byt
     lease = await pool.lease()
     connection = Connection(Origin("http", "h", 80), Scripted(pieces))
     lease.hold(connection)
-    trip = RoundTrip(connection, Upload(None), 5.0)
+    trip = RoundTrip(connection, CountedBody(None), 5.0)
     assert trip.start(HttpRequest(method, "http", "h", 80, "/", (("host", "h"),)), b"") is None
     try:
         head = await trip.head()

@@ -19,10 +19,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svir_core.errors import SvirError
-from svir_core.http_message import HttpRequest
+from svir_core.http_message import HttpRequest, Origin
 from svir_transport.h11 import H11Response, H11Transport, pool, transport
 from svir_transport.h11.channel import Channel
-from svir_transport.h11.dial import Origin, Phase
+from svir_transport.h11.dial import Phase
 from svir_transport.h11.pool import Lease, Pool
 from tests.svir_transport.h11.peer import Web, echo, read
 

@@ -8,12 +8,14 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 import trustme
 
@@ -222,6 +224,46 @@ async def test_a_client_certificate_that_is_missing_or_unknown(
     # By TLS 1.3 the client's handshake ends before the server has looked at its certificate: the request is under way.
     assert error.unsent is (version is ssl.TLSVersion.TLSv1_2)
     assert server.requests == 0
+
+
+async def test_a_refusal_whose_reset_is_noticed_by_the_upload_first(authority: trustme.CA) -> None:
+    """TLS 1.3: while the body goes out, the server says that it wants a certificate, and resets."""
+    demanding = only(server_context(authority), ssl.TLSVersion.TLSv1_3)
+    demanding.verify_mode = ssl.CERT_REQUIRED
+    trust(authority, demanding)
+    under_way, over = threading.Event(), threading.Event()
+
+    def refuse(accepted: socket.socket) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = demanding.wrap_bio(incoming, outgoing, server_side=True)
+        try:
+            while True:
+                incoming.write(accepted.recv(65536))
+                with suppress(ssl.SSLWantReadError):
+                    tls.do_handshake()
+                if outgoing.pending:
+                    accepted.sendall(outgoing.read())
+                    assert under_way.wait(10)  # the client is done with the handshake, and sends its request
+        except ssl.SSLError:
+            accepted.sendall(outgoing.read())
+            resets(accepted)
+        finally:
+            over.set()
+
+    async def body() -> AsyncGenerator[bytes]:
+        yield bytes(100_000)
+        under_way.set()
+        assert over.wait(10)  # the loop itself stands still: refusal and reset are both there when it goes on
+        yield bytes(100_000)
+
+    with serving(demanding, handle=refuse) as server:
+        request = attrs.evolve(
+            server.request("localhost"), method="POST", headers=(("host", "h"), ("content-length", "200000"))
+        )
+        async with using(client_context(authority)) as transport:
+            error = await failure(transport.open(request, body()))
+    assert error.detail == "TLS failed (the server requires a client certificate): SSLError"
+    assert not error.unsent
 
 
 async def test_no_version_in_common(authority: trustme.CA) -> None:

@@ -185,7 +185,8 @@ async def test_a_refused_connection_is_unsent(plain: Web) -> None:
         closed_port = listener.extra(anyio.abc.SocketAttribute.local_port)
         await listener.aclose()
         body = blocks(b"x")
-        request = HttpRequest("POST", "http", "127.0.0.1", closed_port, "/secret", (("content-length", "1"),))
+        headers = (("host", "h"), ("content-length", "1"))
+        request = HttpRequest("POST", "http", "127.0.0.1", closed_port, "/secret", headers)
         error = await failure(site.transport().open(request, body))
         assert isinstance(error, TransportError)
         assert error.unsent

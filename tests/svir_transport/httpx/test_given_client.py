@@ -263,3 +263,78 @@ async def test_a_client_that_tells_nothing_of_its_steps(httpx: Any) -> None:
         await anext(aiter(response))
         await response.aclose()
         assert not response.complete
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        ({"status_code": 101}, ProtocolError),
+        ({"status_code": 200, "headers": {"x": "y" * 300_000}}, ResponseLimitError),
+        ({"status_code": 200, "extensions": None}, TransportError),
+    ],
+)
+async def test_a_head_that_is_refused_leaves_nothing_open(
+    httpx: Any, response: dict[str, Any], kind: type[Exception], fails: bool
+) -> None:
+    closed: list[bool] = []
+
+    class Body(httpx.AsyncByteStream):  # type: ignore[misc] # of one library or the other
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b""
+
+        async def aclose(self) -> None:
+            closed.append(True)
+            if fails:
+                raise LookupError
+
+    class Given(httpx.AsyncBaseTransport):  # type: ignore[misc]
+        async def handle_async_request(self, request: Any) -> Any:
+            made = httpx.Response(**{**response, "stream": Body()})
+            if "extensions" in response:
+                made.extensions = None  # of no library, and so of a transport that somebody wrote
+            return made
+
+    transport = HttpxTransport(Given())
+    with pytest.raises(kind) as caught:
+        await transport.open(get(1), None)
+    assert caught.value.__context__ is None
+    assert closed == [True]
+    assert not transport._sites.here().calls._under_way
+
+
+class _Slotted:
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("extensions", [{}, {"network_stream": _Slotted()}], ids=["none", "no weak reference"])
+async def test_http_2_over_a_transport_that_shows_no_connection(httpx: Any, extensions: dict[str, object]) -> None:
+    class Body(httpx.AsyncByteStream):  # type: ignore[misc] # of one library or the other
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"ok"
+
+    class Given(httpx.AsyncBaseTransport):  # type: ignore[misc]
+        async def handle_async_request(self, request: Any) -> Any:
+            return httpx.Response(200, stream=Body(), extensions={"http_version": b"HTTP/2", **extensions})
+
+    transport = HttpxTransport(Given())
+    assert await read(transport, get(1)) == b"ok"
+    left = await transport.open(get(1), None)
+    await left.aclose()
+    assert not transport._sites.here().calls._under_way
+
+
+async def test_a_redirect_to_what_is_no_url(httpx: Any) -> None:
+    """httpx's client reads where a redirect points, though it does not follow, and fails of it: docs/httpx.md."""
+    location = (("location", "http://h:port/"),)
+    async with MockServer(*[ok(status=301, headers=location)] * 2) as server, httpx.AsyncClient() as client:
+        made = HttpxTransport()
+        assert await read(made, get(server.port)) == b"ok"
+        await made.aclose()
+        given = HttpxTransport(client)
+        if httpx.__name__ == "httpx":
+            with pytest.raises(TransportError) as caught:
+                await read(given, get(server.port))
+            assert not caught.value.unsent
+        else:
+            assert await read(given, get(server.port)) == b"ok"

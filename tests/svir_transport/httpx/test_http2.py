@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -155,6 +156,35 @@ async def test_the_idle_clock_of_one_call_leaves_another_alone(server: Http2Serv
         await anext(body)
     server.open_gate()
     assert b"".join([data async for data in other]) == b"piece and rest"
+
+
+async def test_connections_that_are_gone_are_not_remembered(
+    server: Http2Server, httpx: Any, authority: trustme.CA
+) -> None:
+    context = ssl.create_default_context()
+    trust: Any = authority
+    trust.configure_trust(context)
+    transport = HttpxTransport(ssl_context=context, http2=True, idle_expiry=1e-9)
+    for _ in range(8):
+        response = await transport.open(server.request("/echo", 1), blocks(b"x"))
+        assert [data async for data in response] == [b"x"]
+    assert len(set(server.clients)) == 8
+    gc.collect()
+    (networks,) = transport._sites.here().calls._shared.values()
+    assert len(networks) <= 2
+    response = await transport.open(server.request("/endless"), None)
+    await response.aclose()
+    await server.stopped()
+    await transport.aclose()
+
+
+async def test_a_dropped_response_stops_the_server(server: Http2Server, transport: HttpxTransport) -> None:
+    held = [await transport.open(server.request("/endless"), None)]
+    with pytest.warns(ResourceWarning, match="dropped without aclose"):
+        held.clear()
+    await server.stopped()
+    response = await transport.open(server.request("/echo", 3), blocks(b"abc"))
+    assert b"".join([data async for data in response]) == b"abc"
 
 
 async def test_http_2_is_offered_only_when_asked_for(server: Http2Server, httpx: Any, authority: trustme.CA) -> None:
