@@ -66,9 +66,8 @@ class Conversation:
         if message.role is Role.ASSISTANT:
             self._answer(message, where)
         elif message.role is Role.TOOL:
-            for number, part in enumerate(message.parts):
-                if isinstance(part, ToolResult):
-                    self._result(part, f"{where}.parts[{number}]")
+            for number, result in enumerate(part for part in message.parts if isinstance(part, ToolResult)):
+                self._result(result, f"{where}.parts[{number}]")
         else:
             self._question(message, where)
 

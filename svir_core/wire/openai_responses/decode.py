@@ -32,7 +32,7 @@ from svir_core.wire.failure import Failure, describe, sniff
 from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_responses import final, usage
 from svir_core.wire.openai_responses.finish import finish_of
-from svir_core.wire.openai_responses.output import Output, id_of
+from svir_core.wire.openai_responses.output import Output
 from svir_core.wire.openai_responses.run import Run
 from svir_core.wire.openai_responses.speech import Speech
 from svir_core.wire.openai_responses.table import (
@@ -223,7 +223,7 @@ class Decoder(StreamDecoder):
     def _about_text(self, event: Json, about: TextEvent) -> None:
         self._grow()
         kind = KINDS[about.part]
-        item = self._output.about(event.get("output_index"), event.get("item_id"), kind.item, Step.GROWS)
+        item = self._output.about(event.get("output_index"), event.get("item_id"), kind.item)
         if item is None or item.speech is None:
             return
         run = item.speech.part(about.part, event.get(kind.index), about.step)
@@ -246,7 +246,7 @@ class Decoder(StreamDecoder):
 
     def _about_call(self, event: Json, about: CallEvent) -> None:
         self._grow()
-        item = self._output.about(event.get("output_index"), event.get("item_id"), about.item, Step.GROWS)
+        item = self._output.about(event.get("output_index"), event.get("item_id"), about.item)
         if item is None or item.call is None or event.get(about.key) is None:
             return
         if about.step is Step.CLOSES:
@@ -261,7 +261,7 @@ class Decoder(StreamDecoder):
         kind = KINDS.get(part_type) if isinstance(part_type, str) else None
         if kind is None or not is_object(part):
             return  # a part that is no text: the item has it when it ends
-        item = self._output.about(event.get("output_index"), event.get("item_id"), kind.item, Step.GROWS)
+        item = self._output.about(event.get("output_index"), event.get("item_id"), kind.item)
         if item is None or item.speech is None:
             return
         run = item.speech.part(part["type"], event.get(kind.index), step)
@@ -279,9 +279,8 @@ class Decoder(StreamDecoder):
         index = event.get("output_index")
         if step is Step.OPENS:
             self._output.open(index, fields)
-            return
-        item = self._output.about(index, id_of(fields), fields["type"], step)
-        if item is not None:
+        else:
+            item = self._output.ending(index, fields)
             self._output.close(item, fields, exact_text(self._exactly()["item"]))
 
     # --- the end ---------------------------------------------------------------------------------

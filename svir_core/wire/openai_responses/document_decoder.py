@@ -12,7 +12,7 @@ from svir_core.wire.whole_document import WholeDocument, whole
 
 class DocumentDecoder(WholeDocument, Decoder):
     """One answer as a document. The same options, methods and events as :class:`Decoder`; see ``WholeDocument`` for
-    what it ends with. A response that failed is its failure; one that works in the background finishes with ``PAUSE``."""
+    what it ends with. A response that failed is its failure; one that is under way finishes with ``PAUSE``."""
 
     __slots__ = ()
 

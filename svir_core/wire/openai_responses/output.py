@@ -68,21 +68,37 @@ class Output:
         taken(ITEMS, State.ABSENT if item is None else item.state, Step.OPENS, self._forgive)
         return self._open((place, 0), fields["type"], fields)
 
-    def about(self, index: Any, item_id: Any, kind: str, step: Step) -> Item | None:
-        """The item of this type that an event is about; ``None`` when the event is left out.
+    def about(self, index: Any, item_id: Any, kind: str) -> Item | None:
+        """The item of this type that a piece is about; ``None`` when the piece is left out.
 
         Raises ``ProtocolError`` when the item is of another type.
         """
         known = item_id if isinstance(item_id, str) and item_id else None
+        item, place = self._find(index, known, kind)
+        if not taken(ITEMS, State.ABSENT if item is None else item.state, Step.GROWS, self._forgive):
+            return None
+        return self._identified(item, place, known, kind)
+
+    def ending(self, index: Any, fields: Json) -> Item:
+        """The item that has ended, and is ``fields``; raises as :meth:`about` does. It may have ended before."""
+        known, kind = id_of(fields), fields["type"]
+        item, place = self._find(index, known, kind)
+        taken(ITEMS, State.ABSENT if item is None else item.state, Step.CLOSES, self._forgive)
+        return self._identified(item, place, known, kind)
+
+    def _find(self, index: Any, item_id: str | None, kind: str) -> tuple[Item | None, int | None]:
+        """The item of an event, and its place, where either is known."""
         place = self._place(index)
-        item = self._by_index.get(place) if place is not None else self._guess(known, kind)
+        item = self._guess(item_id, kind) if place is None else self._by_index.get(place)
         if item is not None and item.type != kind:
             raise ProtocolError("an event is about an item of another type")
-        if not taken(ITEMS, State.ABSENT if item is None else item.state, step, self._forgive):
-            return item if step is Step.CLOSES else None  # whether it ends as before is to be seen
+        return item, place
+
+    def _identified(self, item: Item | None, place: int | None, item_id: str | None, kind: str) -> Item:
+        """The item, opened where there is none, its id checked."""
         if item is None:
             item = self._open((self._next() if place is None else place, 0), kind, {"type": kind})
-        self._check_id(item, known)
+        self._check_id(item, item_id)
         return item
 
     def _place(self, index: Any) -> int | None:

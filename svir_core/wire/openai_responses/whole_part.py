@@ -73,8 +73,7 @@ def write_text(writer: EventWriter, part_type: str, text: str) -> None:
     item_id = writer.new_id(kind.item)
     place = writer.open(text_item(item_id, part_type, "", "in_progress"))
     writer.open_part(place, item_id, part_type, 0)
-    if text:
-        writer.grow_part(place, item_id, part_type, 0, text)
+    writer.grow_part(place, item_id, part_type, 0, text)
     writer.close_part(place, item_id, part_type, 0, text)
     writer.close(place, text_item(item_id, part_type, text, "completed"))
 
@@ -89,11 +88,11 @@ def write_parts(writer: EventWriter, parts: Iterable[Part], *, refusal: bool) ->
             continue
         raw = ""
         if own is not None:
-            raw = _raw(_write_own(writer, own)) if isinstance(part, Reasoning) and part.source != RAW_SOURCE else ""
-        elif isinstance(part, Text):
-            write_text(writer, "refusal" if refusal else "output_text", part.text)
-        elif isinstance(part, Reasoning) and part.text:
-            write_text(writer, reasoning_part(part.source), part.text)
+            fields = _write_own(writer, own)
+            raw = _raw(fields) if isinstance(part, Reasoning) and part.source != RAW_SOURCE else ""
+        elif isinstance(part, Text | Reasoning) and part.text:
+            said = "refusal" if refusal else "output_text"
+            write_text(writer, said if isinstance(part, Text) else reasoning_part(part.source), part.text)
         elif isinstance(part, ToolCall):
             _write_call(writer, part)
 

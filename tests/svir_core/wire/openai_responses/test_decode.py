@@ -44,9 +44,10 @@ from tests.svir_core.wire.openai_responses.streams import (
 
 
 def test_options_are_checked() -> None:
-    for wrong in ({"mode": "loose"}, {"limits": 5}, {"clock": 5}, {"extra": 1}):
+    options: list[dict[str, Any]] = [{"mode": "loose"}, {"limits": 5}, {"clock": 5}, {"extra": 1}]
+    for wrong in options:
         with pytest.raises(ConfigError):
-            Decoder(**wrong)  # pyright: ignore[reportArgumentType]
+            Decoder(**wrong)
 
 
 def test_events_of_a_whole_answer() -> None:
@@ -163,7 +164,7 @@ def test_an_item_that_nests_too_deep_is_a_typed_error(mode: str) -> None:
 
 
 def test_an_item_without_an_id_takes_the_first_that_comes() -> None:
-    opened = {"type": "message", "content": []}
+    opened: dict[str, Any] = {"type": "message", "content": []}
     data = stream(
         added(0, opened), part(0), delta(0, "a", item_id="x"), delta(0, "b", item_id="x"), done(0, message("ab", "y"))
     )

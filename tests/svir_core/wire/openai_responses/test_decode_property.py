@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,27 +50,34 @@ ITEM = st.fixed_dictionaries(
         "summary": st.lists(PARTS, max_size=2) | JUNK,
     },
 )
-EVENTS = st.builds(
-    lambda kind, fields: event(kind, **fields),
-    st.sampled_from(TYPES),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "output_index": INDICES,
-            "content_index": INDICES,
-            "summary_index": INDICES,
-            "item_id": IDS,
-            "item": ITEM | JUNK,
-            "part": PARTS | JUNK,
-            "delta": TEXTS | JUNK,
-            "text": TEXTS,
-            "refusal": TEXTS,
-            "arguments": TEXTS,
-            "input": TEXTS,
-            "response": st.fixed_dictionaries({}, optional={"id": IDS, "model": IDS}) | JUNK,
-        },
-    ),
+FIELDS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "output_index": INDICES,
+        "content_index": INDICES,
+        "summary_index": INDICES,
+        "item_id": IDS,
+        "item": ITEM | JUNK,
+        "part": PARTS | JUNK,
+        "delta": TEXTS | JUNK,
+        "text": TEXTS,
+        "refusal": TEXTS,
+        "arguments": TEXTS,
+        "input": TEXTS,
+        "response": st.fixed_dictionaries({}, optional={"id": IDS, "model": IDS}) | JUNK,
+    },
 )
+
+
+def any_event(kind: str, fields: dict[str, Any]) -> bytes:
+    return event(kind, **fields)
+
+
+def last_event(kind: str, response: Any) -> bytes:
+    return event(kind, response=response)
+
+
+EVENTS = st.builds(any_event, st.sampled_from(TYPES), FIELDS)
 RESPONSES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
@@ -83,9 +91,7 @@ RESPONSES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "error": st.fixed_dictionaries({"code": st.sampled_from(["slow_down", "x", 5, None])}) | JUNK,
     },
 )
-LAST = st.builds(
-    lambda kind, response: event(kind, response=response), st.sampled_from([*ENDS, FAILED]), RESPONSES | JUNK
-)
+LAST = st.builds(last_event, st.sampled_from([*ENDS, FAILED]), RESPONSES | JUNK)
 STREAMS = st.lists(EVENTS, max_size=12)
 
 
@@ -158,8 +164,6 @@ def test_any_bytes_give_a_typed_outcome(data: bytes) -> None:
 @settings(max_examples=200)
 @given(RESPONSES, st.sampled_from(["strict", "lenient"]))
 def test_any_response_is_the_same_as_a_document_and_as_an_event(response: dict[str, Any], mode: str) -> None:
-    import orjson
-
     document = DocumentDecoder(mode=mode, clock=lambda: 0.0)
     document.push(orjson.dumps({"object": "response", **response}))
     if not document.done:

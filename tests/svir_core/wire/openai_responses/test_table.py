@@ -142,4 +142,6 @@ def test_details_that_are_none(details: object) -> None:
 
 @pytest.mark.parametrize("status", ["queued", "in_progress"])
 def test_a_response_that_works_in_the_background(status: str) -> None:
-    assert finish_of({}, status, [], [].append) == (FinishReason.PAUSE, status)
+    codes: list[AnomalyCode] = []
+    assert finish_of({}, status, [], codes.append) == (FinishReason.PAUSE, status)
+    assert codes == []
