@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import NoneType
@@ -92,13 +93,36 @@ ToolChoice.NONE = ToolChoice(ToolMode.NONE)
 ToolChoice.REQUIRED = ToolChoice(ToolMode.REQUIRED)
 
 
+def _schema_name(kind: Any) -> str:
+    """The name of a type in the alphabet that APIs take."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(getattr(kind, "__name__", kind))).strip("_")[:64] or "answer"
+
+
 @attrs.frozen
 class Schema:
-    """The answer must be JSON that fits ``schema`` (a JSON Schema)."""
+    """The answer must be JSON that fits ``schema`` (a JSON Schema).
+
+    ``strict`` asks the server to hold the answer to it, where the API knows that; its form is the caller's.
+    """
 
     name: str = attrs.field(validator=instance_of(str))
     schema: Mapping[str, Any] = attrs.field(validator=instance_of(Mapping))
     strict: bool = attrs.field(default=False, validator=instance_of(bool))
+
+    @classmethod
+    def of(cls, kind: Any, *, name: str | None = None, strict: bool = False) -> Self:
+        """The schema of a type that ``Completion.parse(kind)`` reads: attrs, dataclass, TypedDict, NamedTuple, msgspec,
+        pydantic, and what typing makes of them.
+
+        ``strict`` makes it in the form that strict modes take: every property is required, those with a default
+        too. ``name`` is the type's own unless it is given. Raises ``ConfigError`` for a type that JSON cannot be
+        read into.
+        """
+        from svir_core.structure_schema import json_schema  # imported late: most programs never ask for a type
+        from svir_core.structure_strict import strict_schema
+
+        schema = json_schema(kind)
+        return cls(_schema_name(kind) if name is None else name, strict_schema(schema) if strict else schema, strict)
 
 
 class ResponseFormat(StrEnum):

@@ -18,16 +18,29 @@ from svir_core.structure_fault import Unreadable
 
 @attrs.frozen
 class Field:
-    """One field: the key and the argument it goes to, its type, and whether it must be there."""
+    """One field: the key and the argument it goes to, its type, whether it must be there, and what it is when it is
+    not: ``dataclasses.MISSING`` where there is no default, or one that is made anew each time."""
 
     name: str
     kind: Any
     required: bool
+    default: Any = dataclasses.MISSING
+
+
+def _constant(default: Any) -> Any:
+    """What attrs has as a default, unless it is none, or a factory."""
+    made = default is attrs.NOTHING or hasattr(default, "takes_self")
+    return dataclasses.MISSING if made else default
 
 
 def _attrs_fields(kind: Any, hints: dict[str, Any]) -> list[Field]:
     return [
-        Field(field.alias, hints.get(field.name, Any), field.default is attrs.NOTHING)
+        Field(
+            field.alias,
+            hints.get(field.name, Any),
+            field.default is attrs.NOTHING,
+            _constant(field.default),
+        )
         for field in attrs.fields(kind)
         if field.init
     ]
@@ -39,6 +52,7 @@ def _dataclass_fields(kind: Any, hints: dict[str, Any]) -> list[Field]:
             field.name,
             hints[field.name],
             field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+            field.default,
         )
         for field in dataclasses.fields(kind)
         if field.init
@@ -46,7 +60,11 @@ def _dataclass_fields(kind: Any, hints: dict[str, Any]) -> list[Field]:
 
 
 def _namedtuple_fields(kind: Any, hints: dict[str, Any]) -> list[Field]:
-    return [Field(name, hints.get(name, Any), name not in kind._field_defaults) for name in kind._fields]
+    defaults: Mapping[str, Any] = kind._field_defaults
+    return [
+        Field(name, hints.get(name, Any), name not in defaults, defaults.get(name, dataclasses.MISSING))
+        for name in kind._fields
+    ]
 
 
 def _typeddict_fields(kind: Any, hints: dict[str, Any]) -> list[Field]:

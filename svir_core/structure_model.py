@@ -75,4 +75,27 @@ def _path(location: tuple[int | str, ...], declared: set[str]) -> str:
     )
 
 
+def schema_of_model(kind: type) -> dict[str, Any] | None:
+    """The JSON Schema that msgspec or pydantic makes of a class of theirs, else ``None``."""
+    for module, base, make in _SCHEMAS:
+        if module in sys.modules and issubclass(kind, getattr(sys.modules[module], base)):
+            try:
+                return make(cast(Any, kind))
+            except Exception:  # noqa: BLE001 - each library has its own for a field that JSON cannot carry
+                raise Unreadable from None
+    return None
+
+
+def _msgspec_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    import msgspec
+
+    return msgspec.json.schema(kind)
+
+
+def _pydantic_schema(kind: type[pydantic.BaseModel]) -> dict[str, Any]:
+    return kind.model_json_schema()
+
+
+_SCHEMAS: Final = (("msgspec", "Struct", _msgspec_schema), ("pydantic", "BaseModel", _pydantic_schema))
+
 _LIBRARIES: Final = (("msgspec", "Struct", _by_msgspec), ("pydantic", "BaseModel", _by_pydantic))
