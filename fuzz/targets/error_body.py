@@ -16,14 +16,14 @@ from svir_core.errors import ErrorKind, ProtocolError, ServerError, SvirError
 from svir_core.http_message import ResponseHead
 from svir_core.limits import RETRY_AFTER_SECONDS
 from svir_core.refusal import Refusal, encoded, media_type
-from svir_core.status import STATUSES, retry_after
+from svir_core.status import BODY_VERDICTS, STATUSES, retry_after
 from svir_core.wire.failure import Failure
 from svir_core.wire.openai_chat.api import API
 
 CODES = (400, 401, 404, 408, 413, 422, 429, 500, 503, 302)
 REASON = "the response is not a stream"
 NOW = 1_750_000_000.0
-BY_BODY = {ErrorKind.CONTEXT_OVERFLOW, ErrorKind.CONTENT_FILTER, ErrorKind.UNSUPPORTED}
+BY_BODY = {ErrorKind.UNSUPPORTED, *(error.kind for error in BODY_VERDICTS)}
 
 
 def refused(pieces: Iterable[bytes], head: ResponseHead, reason: str | None) -> tuple[SvirError, Failure, bool]:
