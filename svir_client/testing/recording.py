@@ -6,11 +6,13 @@
      "response": {"status": 200, "headers": [["content-type", "text/event-stream"], ...], "seconds": 0.21,
                   "pieces": [{"seconds": 0.21, "text": "data: ..."}, {"seconds": 0.25, "base64": "/w=="}],
                   "complete": true},
-     "error": null}
+     "error": null,
+     "left_out": 0}
 
 ``body`` is ``null`` for a request without one, ``response`` for a call that failed before its head. Bytes
 are ``text`` when they are UTF-8, else ``base64``. Times are seconds since the call began. ``error`` is an
-:class:`~svir_core.errors.ErrorKind`, of the call or of the reading of its body. Unknown keys are ignored.
+:class:`~svir_core.errors.ErrorKind`, of the call or of the reading of its body. ``left_out`` counts the bytes of
+both bodies that the recorder's ``limit`` left out; none when it is missing. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -50,8 +52,9 @@ class Recording:
         headers: of the response, names in lower case.
         head_seconds: when the head was there.
         pieces: the body, as it was read.
-        complete: whether the message's end was read; false when it was cut off, or given up.
+        complete: whether the message's end was read, and is here; false when it was cut off, or given up.
         error: the kind of error that ended it, or ``None``.
+        left_out: bytes of both bodies that the recorder had no room for: the ends of them.
     """
 
     method: str
@@ -64,6 +67,7 @@ class Recording:
     pieces: tuple[RecordedPiece, ...] = attrs.field(default=(), repr=False)
     complete: bool = False
     error: ErrorKind | None = None
+    left_out: int = 0
 
     @property
     def length(self) -> int:
@@ -91,6 +95,7 @@ class Recording:
             },
             "response": response,
             "error": self.error,
+            "left_out": self.left_out,
         }
         return json.dumps(document, ensure_ascii=True, allow_nan=False).encode() + b"\n"
 
@@ -185,6 +190,7 @@ def _exchange(document: Any) -> Recording:
         request_headers=_headers(request, "the request"),
         request_body=None if body is None else _data(body, "the request's body"),
         error=_error(document.get("error")),
+        left_out=_left_out(document),
         **({} if response is None else _response(response)),
     )
 
@@ -208,6 +214,13 @@ def _seconds(document: Any, where: str) -> float:
     if not 0 <= seconds < 1e9:  # a life; what is more would overflow a clock
         raise _MisfitError(f"'seconds' of {where} is out of range")
     return float(seconds)
+
+
+def _left_out(document: dict[str, Any]) -> int:
+    left_out: int = _member({"left_out": 0, **document}, "left_out", (int,), "the exchange")
+    if left_out < 0:
+        raise _MisfitError("'left_out' of the exchange is out of range")
+    return left_out
 
 
 def _headers(document: Any, where: str) -> Pairs:

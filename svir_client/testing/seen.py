@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -13,24 +14,30 @@ T = TypeVar("T")
 
 
 class Seen(Generic[T]):
-    """The latest ``remember`` items, all of them for ``None``; the count is of all. ``ConfigError`` for no number."""
+    """The latest ``remember`` items, all of them for ``None``; the count is of all. ``ConfigError`` for no number.
+
+    Any thread may ask for them, only that of the event loop adds and waits.
+    """
 
     def __init__(self, remember: int | None) -> None:
         self._latest: deque[T] = deque(maxlen=None if remember is None else check.count(remember, 0, "remember"))
+        self._lock = threading.Lock()
         self._changed = anyio.Event()
         self.count = 0
 
     def add(self, item: T) -> None:
         """One more."""
-        self._latest.append(item)
-        self.count += 1
+        with self._lock:
+            self._latest.append(item)
+            self.count += 1
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
     @property
     def latest(self) -> tuple[T, ...]:
         """What is remembered, the oldest first."""
-        return tuple(self._latest)
+        with self._lock:
+            return tuple(self._latest)
 
     async def wait(self, count: int) -> tuple[T, ...]:
         """Wait until ``count`` have been seen; returns what is remembered."""

@@ -15,6 +15,7 @@ from svir_client.testing.record import RecordedConnection, RecordedRequest
 from svir_client.testing.reply import End, Reply
 from svir_client.testing.request_reader import RequestReader
 from svir_client.testing.script import Answer, Script
+from svir_client.testing.scripted_peer import ScriptedServer, ServerState
 from svir_client.testing.seen import Seen
 from svir_client.testing.threaded import ThreadedMockServer
 from svir_client.testing.wait import Wait
@@ -26,7 +27,7 @@ BACKLOG: Final = 4096
 """Connections that wait to be accepted: with a short queue a burst of a thousand clients sees some of them reset."""
 
 
-class MockServer:
+class MockServer(ScriptedServer):
     """``async with MockServer(reply, ...) as server:`` listens on 127.0.0.1, on a free port.
 
     The n-th request, on whatever connection it comes, gets the n-th reply. One beyond the script is
@@ -43,7 +44,8 @@ class MockServer:
             all. The counts stay exact.
         tls: speak https, by this server-side context; its certificate must be good for 127.0.0.1.
 
-    Raises ``ConfigError`` for a ``remember`` that is no number.
+    Raises ``ConfigError`` for a ``remember`` that is no number. A system that lets no more connections be
+    accepted (no descriptor is left) ends the block with its ``OSError``.
     """
 
     def __init__(
@@ -53,65 +55,9 @@ class MockServer:
         remember: int | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._script = Script[Reply](replies, answer)
-        self._error: Exception | None = None  # what `answer` raised first
-        self._tls = tls
-        self._listener: socket.socket | None = None
+        super().__init__(ServerState(Script(replies, answer), Seen(remember), Seen(remember), tls))
+        self._error: Exception | None = None  # what `answer` raised first, or what accepting did
         self._group: anyio.abc.TaskGroup | None = None
-        self._requests = Seen[RecordedRequest](remember)
-        self._connections = Seen[RecordedConnection](remember)
-        self._open: dict[int, RecordedConnection] = {}
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        if self._listener is None:
-            raise RuntimeError("MockServer is used inside `async with`")
-        return int(self._listener.getsockname()[1])
-
-    @property
-    def origin(self) -> str:
-        """Scheme, host and port: what a base URL starts with."""
-        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
-
-    @property
-    def requests(self) -> tuple[RecordedRequest, ...]:
-        """The requests so far, in the order in which they were complete; the latest ``remember`` of them."""
-        return self._requests.latest
-
-    @property
-    def request_count(self) -> int:
-        """How many requests there were."""
-        return self._requests.count
-
-    @property
-    def connections(self) -> tuple[RecordedConnection, ...]:
-        """The connections so far, in the order in which they were accepted; the latest ``remember`` of them."""
-        return self._connections.latest
-
-    @property
-    def connection_count(self) -> int:
-        """How many connections were accepted."""
-        return self._connections.count
-
-    @property
-    def open_connections(self) -> int:
-        """How many connections neither side has closed."""
-        return len(self._open)
-
-    @property
-    def unscripted(self) -> int:
-        """How many requests came beyond the script."""
-        return self._script.unscripted
-
-    @property
-    def unasked(self) -> int:
-        """How many replies nobody asked for."""
-        return self._script.unasked
-
-    def add(self, *replies: Reply) -> None:
-        """Append replies to the script."""
-        self._script.add(*replies)
 
     async def wait_requests(self, count: int) -> tuple[RecordedRequest, ...]:
         """Wait until ``count`` requests have come; returns ``requests``."""
@@ -119,19 +65,19 @@ class MockServer:
 
     async def wait_connections(self, count: int) -> tuple[RecordedConnection, ...]:
         """Wait until ``count`` connections have been accepted; returns ``connections``."""
-        return await self._connections.wait(count)
+        return await self._state.connections.wait(count)
 
     async def wait_closed(self) -> None:
         """Wait until the client has closed every connection accepted so far."""
-        for connection in tuple(self._open.values()):
+        for connection in tuple(self._state.open.values()):
             await connection.closed.wait()
 
     def in_thread(self) -> ThreadedMockServer:
         """The server for code that is not async: ``with MockServer(...).in_thread() as server:``."""
-        return ThreadedMockServer(self)
+        return ThreadedMockServer(self, self._state)
 
     async def __aenter__(self) -> Self:
-        listener = self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener = self._state.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.bind(("127.0.0.1", 0))
         listener.listen(BACKLOG)
         listener.setblocking(False)
@@ -142,32 +88,38 @@ class MockServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        group, listener = self._group, self._listener
+        group, listener = self._group, self._state.listener
         if group is None or listener is None:
             raise RuntimeError("MockServer was not entered")
+        ended = group.cancel_scope.cancel_called and isinstance(error, anyio.get_cancelled_exc_class())
         group.cancel_scope.cancel()
         try:
-            # Nothing is handed to the group: it would wrap the test's own failure in an exception group.
-            await group.__aexit__(None, None, None)
+            # The test's own failure is not handed to the group, which would wrap it; what the group itself
+            # cancelled the test with is.
+            over = await group.__aexit__(*((kind, error, traceback) if ended else (None, None, None)))
         finally:
             listener.close()
         if self._error is not None:
-            if error is None:
-                raise self._error
-            error.add_note(f"the server's answer raised {self._error!r}")
+            if error is None or (ended and over):
+                raise self._error from None
+            error.add_note(f"the server raised {self._error!r}")
 
     async def _accept(self, listener: socket.socket, group: anyio.abc.TaskGroup) -> None:
         while True:
             await anyio.wait_readable(listener)
             try:
                 peer, _ = listener.accept()
-            except OSError:
+            except (BlockingIOError, ConnectionAbortedError):
                 continue  # the client gave up between the notice and the accept
+            except OSError as error:  # no descriptor is left: nobody would ever be accepted, and the test wait
+                self._error = self._error or error
+                group.cancel_scope.cancel()
+                return
             link = PlainLink(peer)
-            record = RecordedConnection(self._connections.count)
-            self._open[record.number] = record
-            self._connections.add(record)
-            group.start_soon(self._serve, link if self._tls is None else TlsLink(link, self._tls), record)
+            record = RecordedConnection(self._state.connections.count)
+            self._state.open[record.number] = record
+            self._state.connections.add(record)
+            group.start_soon(self._serve, link if self._state.tls is None else TlsLink(link, self._state.tls), record)
 
     async def _serve(self, link: Link, record: RecordedConnection) -> None:
         try:
@@ -182,7 +134,7 @@ class MockServer:
             link.close()
 
     def _closed(self, record: RecordedConnection) -> None:
-        del self._open[record.number]
+        del self._state.open[record.number]
         record.closed.set()
 
     async def _converse(self, link: Link, record: RecordedConnection) -> None:

@@ -12,7 +12,7 @@ import anyio
 import anyio.from_thread
 
 from svir_client.testing.record import RecordedConnection, RecordedRequest
-from svir_client.testing.reply import Reply
+from svir_client.testing.scripted_peer import ScriptedServer, ServerState
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,14 +25,15 @@ SECONDS: Final = 10.0
 """How long a blocking wait takes at most, unless it is told otherwise."""
 
 
-class ThreadedMockServer:
+class ThreadedMockServer(ScriptedServer):
     """``with MockServer(reply, ...).in_thread() as server:`` for a test that blocks.
 
     It has what the server has. The waits block, for ``seconds`` at most, and raise ``TimeoutError``
     then. Gates belong to the thread's event loop: ``server.call(gate.open)``, ``server.call(gate.reached)``.
     """
 
-    def __init__(self, server: MockServer) -> None:
+    def __init__(self, server: MockServer, state: ServerState) -> None:
+        super().__init__(state)
         self._server = server
         self._stack = ExitStack()
         self._portal: anyio.from_thread.BlockingPortal | None = None
@@ -69,55 +70,6 @@ class ThreadedMockServer:
                 return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
 
         return self._portal.call(limited)
-
-    @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return self._server.port
-
-    @property
-    def origin(self) -> str:
-        """Scheme, host and port: what a base URL starts with."""
-        return self._server.origin
-
-    @property
-    def requests(self) -> tuple[RecordedRequest, ...]:
-        """The requests so far, in the order in which they were complete."""
-        return self.call(lambda: self._server.requests)
-
-    @property
-    def request_count(self) -> int:
-        """How many requests there were."""
-        return self._server.request_count
-
-    @property
-    def connections(self) -> tuple[RecordedConnection, ...]:
-        """The connections so far, in the order in which they were accepted."""
-        return self.call(lambda: self._server.connections)
-
-    @property
-    def connection_count(self) -> int:
-        """How many connections were accepted."""
-        return self._server.connection_count
-
-    @property
-    def open_connections(self) -> int:
-        """How many connections neither side has closed."""
-        return self._server.open_connections
-
-    @property
-    def unscripted(self) -> int:
-        """How many requests came beyond the script."""
-        return self._server.unscripted
-
-    @property
-    def unasked(self) -> int:
-        """How many replies nobody asked for."""
-        return self._server.unasked
-
-    def add(self, *replies: Reply) -> None:
-        """Append replies to the script."""
-        self._server.add(*replies)
 
     def wait_requests(self, count: int, seconds: float = SECONDS) -> tuple[RecordedRequest, ...]:
         """Wait until ``count`` requests have come; returns ``requests``."""

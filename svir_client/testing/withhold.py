@@ -1,8 +1,14 @@
-"""What of an exchange is fit to be kept: by a list of what may be shown, never by a guess at what is secret."""
+"""What of an exchange is fit to be kept.
+
+Headers and query: by a list of what may be shown, never by a guess at what is secret. Bodies: whole, but for what
+the request gave as a credential, wherever it is repeated. What is overwritten keeps its length, and a word that the
+protocol may be using itself is let stand, so that a recording can be replayed whatever the key was.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
 
@@ -28,11 +34,37 @@ NO_CREDENTIALS = SHOWN_HEADERS | {"host", "connection", "transfer-encoding"}
 SHOWN_QUERY = frozenset({"alt", "api-version", "after_id", "before_id", "limit", "pagesize"})
 """Query parameters whose values are kept."""
 
+CREDENTIAL_NAME = re.compile(
+    r"^proxy-|^(sig|code)$|auth|key|token|secret|cookie|passw|credential|signature|session", re.IGNORECASE
+)
+"""Headers and query parameters that carry a credential: the standard ones, those of the APIs, and their kin
+(``sig`` and ``code`` are Azure's)."""
+
 WITHHELD_RESPONSE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 """Response headers that hand out a credential; of the others only what repeats one of the request's is one."""
 
 SECRET_CHARACTERS = 6
 """Shorter values stand in any text by chance, and hide nothing."""
+
+KEY_CHARACTERS = 16
+"""So many without a blank may be a key, whatever header they came in."""
+
+PLAIN_WORD = re.compile(r"[A-Za-z]{1,23}(?:[._][A-Za-z]{1,23})*")
+"""What a wire API may call something: ``content``, ``message_start``, ``cachedContentTokenCount``. A key that was
+issued has digits, or is longer."""
+
+AMONG_WORDS = (
+    rb"(?:(?<=[\s'`(=:])|(?<=\\[nrt]))(?<!^event:)(?<!^event: )%b(?![\w-]|\.\w)"  # after another one
+    rb"|(?<![\w./-])(?<!^event:)(?<!^event: )%b(?=[\s'`);])"  # before one
+)
+"""Where a plain word is one of several in a text. As a whole JSON string, as a part of a longer name or as the name
+of an event it may be the protocol's own."""
+
+NUMBER_AMONG_WORDS = rb"(?:(?<=[A-Za-z] )|(?<=[A-Za-z]: )|(?<=['`(=]))(?<!^retry: )%b(?![\w-]|\.\w)"
+"""The same for digits alone, which may be a number of the protocol's."""
+
+AUTH_SCHEMES = frozenset({"bearer", "digest", "negotiate"})
+"""Words of an ``authorization`` that are no secret, and long enough to be taken for one."""
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -51,22 +83,24 @@ def _parameter(part: str) -> str:
 
 
 class Mask:
-    """Overwrites the credentials of one request, wherever the server repeats them, with as many asterisks."""
+    """Overwrites the credentials of one request, wherever they are repeated, with as many asterisks."""
 
     def __init__(self, headers: Iterable[tuple[str, str]], target: str) -> None:
         secrets = {
             form
             for secret in (*_in_headers(headers), *_in_query(target))
             for form in (secret, json.dumps(secret)[1:-1])
-            if len(secret) >= SECRET_CHARACTERS
         }
-        self._secrets = sorted((secret.encode("utf-8", "replace") for secret in secrets), key=len, reverse=True)
+        longest_first = sorted(secrets, key=len, reverse=True)
+        self._patterns = [_pattern(secret) for secret in longest_first]
+        self._keys = [_bytes(secret) for secret in longest_first if not _is_plain(secret)]
 
     def data(self, data: bytes) -> bytes:
         """``data`` of the same length, without the credentials."""
-        for secret in self._secrets:
-            data = data.replace(secret, b"*" * len(secret))
-        return data
+        for pattern in self._patterns:
+            data = pattern.sub(_asterisks, data)
+        cut = max((_cut_key(data, key) for key in self._keys), default=0)
+        return data[: len(data) - cut] + b"*" * cut
 
     def pieces(self, pieces: list[bytes]) -> list[bytes]:
         """The pieces, cut where they were: a credential may stand across two of them."""
@@ -92,14 +126,47 @@ class Mask:
         return self.data(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
+def _asterisks(match: re.Match[bytes]) -> bytes:
+    return b"*" * len(match[0])
+
+
+def _cut_key(data: bytes, key: bytes) -> int:
+    """How many bytes of ``key`` stand at the end of ``data``, which was cut off inside it."""
+    return next((size for size in range(len(key) - 1, SECRET_CHARACTERS - 1, -1) if data.endswith(key[:size])), 0)
+
+
+def _bytes(secret: str) -> bytes:
+    return secret.encode("utf-8", "replace")
+
+
+def _is_number(secret: str) -> bool:
+    return secret.isascii() and secret.isdigit()
+
+
+def _is_plain(secret: str) -> bool:
+    return _is_number(secret) or PLAIN_WORD.fullmatch(secret) is not None
+
+
+def _pattern(secret: str) -> re.Pattern[bytes]:
+    """Where ``secret`` is overwritten: everywhere, but what the protocol may be saying itself only among words."""
+    word = re.escape(_bytes(secret))
+    if not _is_plain(secret):
+        return re.compile(word)
+    where = NUMBER_AMONG_WORDS if _is_number(secret) else AMONG_WORDS
+    return re.compile(where.replace(b"%b", word), re.MULTILINE)
+
+
 def _in_headers(headers: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Withheld values: each whole, and the words of it (``Bearer KEY``, ``name=value; name=value``)."""
+    """Withheld values that can be a credential: each whole, and the words of it (``Bearer KEY``, ``name=value``)."""
     for name, value in headers:
         if name.lower() not in NO_CREDENTIALS:
-            yield value
+            least = _least(name)
+            if least == SECRET_CHARACTERS:
+                yield from _long_enough((value,), least)
             for word in value.replace(";", " ").replace(",", " ").split():
-                yield word
-                yield word.partition("=")[2]
+                if word.lower() in AUTH_SCHEMES:
+                    continue
+                yield from _long_enough((word, word.partition("=")[2]), least)
 
 
 def _in_query(target: str) -> Iterator[str]:
@@ -107,5 +174,15 @@ def _in_query(target: str) -> Iterator[str]:
         name, equals, value = part.partition("=")
         if name.lower() not in SHOWN_QUERY:
             secret = value if equals else name
-            yield secret
-            yield urllib.parse.unquote_plus(secret)
+            yield from _long_enough(
+                (secret, urllib.parse.unquote_plus(secret)), _least(name) if equals else SECRET_CHARACTERS
+            )
+
+
+def _least(name: str) -> int:
+    """How long a value under this name must be to be taken for a credential."""
+    return SECRET_CHARACTERS if CREDENTIAL_NAME.search(name) else KEY_CHARACTERS
+
+
+def _long_enough(values: Iterable[str], least: int) -> Iterator[str]:
+    return (value for value in values if len(value) >= least)

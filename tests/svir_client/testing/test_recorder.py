@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +34,11 @@ from svir_client.testing.recording import parse_recording
 from svir_client.testing.withhold import WITHHELD, Mask, shown_target
 from svir_core.errors import ConfigError, ErrorKind, ResponseTimeoutError, SvirError, TransportError
 from svir_core.http_message import HttpRequest
+from svir_core.message import Text
 from svir_core.request import Request
+from svir_core.response import Completion, Usage
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from svir_core.wire.api import Api
 from svir_transport.h11 import H11Transport
 
 pytestmark = pytest.mark.anyio
@@ -154,7 +160,7 @@ async def test_a_response_that_is_given_up_is_kept_once() -> None:
     assert [(len(recording.pieces), recording.complete, recording.error) for recording in kept] == [(1, False, None)]
 
 
-CANARY = "canary-5cf0"
+CANARY = "canary-5cf0-77a1e"
 SECRETS: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "authorization": ("/v1/x", (("authorization", f"Bearer {CANARY}"),)),
     "api-key": ("/v1/x", (("api-key", CANARY),)),
@@ -191,6 +197,71 @@ async def test_no_credential_is_in_the_file(
     assert [name for name, _ in recording.request_headers] == [name for name, _ in request.headers]
 
 
+def shown_in(text: str, header: str, value: str) -> str:
+    """What a recording keeps of ``text``, when the request had this header."""
+    return Mask(((header, value),), "/").text(text)
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "text", "kept"),
+    [
+        ("x-title", "content", "any content", "any content"),
+        ("x-title", "mine-0123456", "mine-0123456", "mine-0123456"),  # no name of a credential, and short
+        ("x-title", "mine-0123456789a", "mine-0123456789a", "*" * 16),  # may be a key
+        ("x-title", "a title of several words", "a title of several words", "a title of several words"),
+        ("x-api-key", "k-0123", "k-0123", "******"),
+        ("proxy-authorization", "Basic dXNlcg==", "dXNlcg==", "********"),
+        ("authorization", "Bearer k-0123", "a Bearer: k-0123", "a Bearer: ******"),
+        ("authorization", "Bearer ollama", "the key ollama", "the key ******"),
+        ("authorization", "Bearer ollama", "is 'ollama' right?", "is '******' right?"),
+        ("authorization", "Bearer ollama", r"line\nollama it was", r"line\n****** it was"),
+        (
+            "authorization",
+            "Bearer ollama",
+            '{"ollama": "ollama", "x": "ollama/m"}',
+            '{"ollama": "ollama", "x": "ollama/m"}',
+        ),
+        ("authorization", "Bearer ollama", "event: ollama\n", "event: ollama\n"),
+        ("authorization", "Bearer 123456", '"key 123456, 123456"', '"key ******, 123456"'),
+        ("authorization", "Bearer 123456", '{"created": 123456, "a":[123456]}', '{"created": 123456, "a":[123456]}'),
+        ("api-key", "k-0123456789", "cut in k-01234", "cut in *******"),
+        ("api-key", "k-0123456789", "cut in k-012", "cut in k-012"),  # fewer than count as a credential
+    ],
+)
+def test_what_a_body_keeps_of_a_header(header: str, value: str, text: str, kept: str) -> None:
+    assert shown_in(text, header, value) == kept
+
+
+API_ANSWERS = {
+    api: Reply.completion(
+        Completion("stop", [Text("Hello there")], Usage(1, 2), model="some-model-1", id="id-1"), api=api
+    )
+    for api in (openai_chat.API, openai_responses.API, anthropic_messages.API, gemini.API)
+}
+WORDS = [
+    (api, word.decode())
+    for api, reply in API_ANSWERS.items()
+    for word in sorted(
+        {*re.findall(rb"[\w.]{6,}", b"".join(piece for piece in reply.body or () if isinstance(piece, bytes)))}
+    )
+    if word != b"some"
+]
+
+
+@pytest.mark.parametrize(("api", "word"), WORDS, ids=[f"{api.name}-{word}" for api, word in WORDS])
+async def test_a_recording_can_be_replayed_whatever_the_key_was(api: Api, word: str) -> None:
+    kept: list[Recording] = []
+    answers: list[Completion] = []
+    with anyio.fail_after(20):
+        transport = ScriptedTransport(API_ANSWERS[api])
+        for mover in (Recorder(transport, kept.append), transport):
+            client = AsyncClient.of(api, URL, transport=mover, api_key=word, headers={"x-title": word})
+            answers.append(await client.complete(HI))
+            transport.add(*map(Reply.recorded, kept))
+    assert answers[0] == answers[1]
+    assert answers[0].text == "Hello there"
+
+
 async def test_a_prompt_that_repeats_the_key_does_not_give_it_away(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "prompt.jsonl"
     with anyio.fail_after(20):
@@ -210,7 +281,7 @@ def test_what_may_be_shown_is_shown() -> None:
 
 
 @given(
-    secret=st.text("abcdefghij-_", min_size=6, max_size=12),
+    secret=st.text("abcdefghij-_", min_size=5, max_size=12).map("7{}".format),
     texts=st.lists(st.binary(max_size=8), min_size=1, max_size=4),
     cut=st.integers(0, 60),
 )
@@ -221,6 +292,163 @@ def test_a_credential_across_pieces_is_masked(secret: str, texts: list[bytes], c
     masked = mask.pieces(pieces)
     assert [len(piece) for piece in masked] == [len(piece) for piece in pieces]
     assert secret.encode() not in b"".join(masked)
+
+
+# --- when an exchange ends -----------------------------------------------------------------------
+
+
+async def recorded_by(reply: Reply, use: Callable[[TransportResponse], Awaitable[object]]) -> Recording:
+    """What is kept when the response is used so, over sockets, and closed."""
+    kept: list[Recording] = []
+    with anyio.fail_after(20):
+        async with MockServer(reply) as server, Recorder(H11Transport(), kept.append) as recorder:
+            request = HttpRequest("GET", "http", "127.0.0.1", server.port, "/", (("host", "127.0.0.1"),))
+            response = await recorder.open(request, None)
+            await use(response)
+            await response.aclose()
+    (recording,) = kept
+    return recording
+
+
+async def first_then_drain(response: TransportResponse) -> None:
+    assert await anext(aiter(response)) == b"a"
+    await response.drain()
+
+
+@pytest.mark.parametrize(
+    ("reply", "data", "complete", "error"),
+    [
+        (Reply.stream(b"a", b"bc", framing=Framing.LENGTH), b"abc", True, None),
+        (Reply.stream(b"a", b"bc", framing=Framing.CHUNKED, end=End.STALL), b"abc", False, None),
+        (Reply.stream(b"a", Pause(0.01), b"bc", cut=2, framing=Framing.LENGTH), b"ab", False, ErrorKind.TRANSPORT),
+    ],
+)
+async def test_what_is_drained_is_kept(reply: Reply, data: bytes, complete: bool, error: ErrorKind | None) -> None:
+    recording = await recorded_by(
+        attrs.evolve(reply, body=(b"a", Pause(0.01), *(reply.body or ())[1:])), first_then_drain
+    )
+    assert b"".join(piece.data for piece in recording.pieces) == data
+    assert (recording.complete, recording.error) == (complete, error)
+
+
+async def test_draining_takes_no_more_than_it_may() -> None:
+    async def use(response: TransportResponse) -> None:
+        await response.drain(0)
+        assert not response.complete
+
+    recording = await recorded_by(Reply.stream(b"abc", Pause(30), b"d", framing=Framing.CHUNKED), use)
+    assert recording.pieces[0].data == b"abc"
+    assert not recording.complete
+
+
+async def test_a_message_that_was_not_read_is_not_complete_however_much_had_arrived() -> None:
+    async def unread(response: TransportResponse) -> None:
+        assert response.complete
+
+    whole = Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc", end=End.STALL)
+    recording = await recorded_by(whole, unread)
+    assert (recording.pieces, recording.complete) == ((), False)
+
+
+async def test_closing_keeps_what_is_under_way(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "open.jsonl"
+    gate = Gate()
+    with anyio.fail_after(20):
+        transport = ScriptedTransport(Reply.stream(b"a", end=End.STALL), Reply.stream(before_head=gate))
+        recorder = Recorder(transport, path)
+        response = await recorder.open(http(), None)
+        assert await anext(aiter(response)) == b"a"
+
+        async def wait_for_a_head() -> None:
+            with pytest.raises(SvirError):
+                await recorder.open(http("/v1/y"), None)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait_for_a_head)
+            await gate.reached()
+            await recorder.aclose()
+        await response.aclose()
+    first, second = load_recording(path)
+    assert ([piece.data for piece in first.pieces], first.complete, first.status) == ([b"a"], False, 200)
+    assert (second.target, second.status, second.complete) == ("/v1/y", None, False)
+
+
+async def test_a_closed_recorder_refuses_and_closes_the_body() -> None:
+    closed: list[bool] = []
+
+    async def blocks() -> AsyncIterator[bytes]:
+        try:
+            yield b"a"
+        finally:
+            closed.append(True)
+
+    body = blocks()
+    await anext(body)
+    kept: list[Recording] = []
+    recorder = Recorder(ScriptedTransport(Reply(204)), kept.append)
+    await recorder.aclose()
+    with anyio.fail_after(20), pytest.raises(ConfigError, match="recorder is closed") as caught:
+        await recorder.open(http(), body)
+    assert caught.value.unsent
+    assert (closed, kept) == ([True], [])
+
+
+async def test_a_cancelled_call_is_neither_kept_nor_held() -> None:
+    kept: list[Recording] = []
+    recorder = Recorder(ScriptedTransport(Reply.silence()), kept.append)
+    with anyio.move_on_after(0.01):
+        await recorder.open(http(), None)
+    assert not recorder._under_way
+    await recorder.aclose()
+    assert kept == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent", "received", "left_out"),
+    [(10_000, 600, 600, 0), (428, 300, 300, 600), (128, 0, 0, 1200), (0, 0, 0, 1200), (1000, 600, 600, 0)],
+)
+async def test_a_recording_takes_no_more_memory_than_it_may(
+    limit: int, sent: int, received: int, left_out: int
+) -> None:
+    async def blocks() -> AsyncIterator[bytes]:
+        yield b"u" * 600
+
+    kept: list[Recording] = []
+    request = HttpRequest("POST", "http", "h", 1, "/", (("host", "h"), ("content-length", "600")))
+    with anyio.fail_after(20):
+        transport = ScriptedTransport(Reply.stream(b"d" * 500, b"d" * 100, framing=Framing.LENGTH))
+        recorder = Recorder(transport, kept.append, limit=limit)
+        response = await recorder.open(request, blocks())
+        assert sum([len(piece) async for piece in response]) == 600
+    (recording,) = kept
+    assert recording.request_body == b"u" * sent
+    assert recording.length == received
+    assert recording.left_out == left_out
+    assert recording.complete is (left_out == 0)
+    assert parse_recording(recording.line()) == [recording]
+    assert Reply.recorded(recording).cut == (received if left_out else None)
+
+
+@pytest.mark.parametrize("limit", [-1, True, 1.5, "1"])
+def test_a_limit_is_a_number(limit: Any) -> None:
+    with pytest.raises(ConfigError, match="limit"):
+        Recorder(ScriptedTransport(), "never-made", limit=limit)
+
+
+def test_a_file_that_cannot_be_made_its_owner_s_is_closed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+
+    def refused(descriptor: int, mode: int) -> None:
+        opened.append(descriptor)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchmod", refused)
+    with pytest.raises(ConfigError, match="PermissionError"):
+        Recorder(ScriptedTransport(), tmp_path / "recording.jsonl")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened[0])
 
 
 async def test_the_file_is_its_owner_s_alone_and_is_appended_to(tmp_path: pathlib.Path) -> None:
@@ -394,6 +622,8 @@ def changed(path: str, value: Any) -> bytes:
         changed("response.complete", 1),
         changed("error", "gremlins"),
         changed("error", []),
+        changed("left_out", -1),
+        changed("left_out", "1"),
     ],
 )
 def test_a_line_that_is_no_exchange_is_named(line: bytes) -> None:
@@ -417,7 +647,7 @@ def test_any_file_is_read_or_refused(data: bytes) -> None:
 PATHS = [
     "version", "request", "request.method", "request.headers", "request.headers.0", "request.body", "response",
     "response.status", "response.headers", "response.seconds", "response.pieces", "response.pieces.0",
-    "response.pieces.0.seconds", "response.pieces.0.base64", "response.complete", "error",
+    "response.pieces.0.seconds", "response.pieces.0.base64", "response.complete", "error", "left_out",
 ]  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -452,6 +682,7 @@ EXCHANGES = st.builds(
     pieces=st.lists(st.builds(RecordedPiece, st.floats(0, 1e6), st.binary(max_size=9))).map(tuple),
     complete=st.booleans(),
     error=st.none() | st.sampled_from(ErrorKind),
+    left_out=st.integers(0, 9),
 )
 
 

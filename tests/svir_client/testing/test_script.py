@@ -68,7 +68,7 @@ async def test_what_the_function_raises_fails_the_test() -> None:
                 assert b"500 Internal Server Error" in await ask(server, 1)
         with pytest.raises(KeyError) as caught:
             await ask_and_fail(broken)
-        assert caught.value.__notes__ == ["the server's answer raised LookupError('/v1/x')"]
+        assert caught.value.__notes__ == ["the server raised LookupError('/v1/x')"]
 
 
 @pytest.mark.parametrize("remember", [-1, True, "3"])

@@ -78,6 +78,7 @@ async def told(transport: Transport, sent: HttpRequest, idle: float) -> tuple[An
 
 
 BODY = (b"data: a\n\n", b"data: b\n\n")
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx: %b\r\n\r\n" % (b"y" * 17_000)
 REPLIES = {
     **{f"whole, {framing}": Reply.stream(*BODY, framing=framing) for framing in Framing},
     **{f"cut, {framing}": Reply.stream(*BODY, framing=framing, cut=12) for framing in Framing},
@@ -96,6 +97,12 @@ REPLIES = {
     "half a head": Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-"),
     "no chunks": Reply.stream(b"zz\r\n", raw=b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"),
     "more than its length": Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nab"),
+    "more than 64 interim heads": Reply(200, body=(b"x",), informational=(102,) * 65),
+    "a head of 17 KB": Reply(raw=b"", body=(_HEAD[:9000], _HEAD[9000:])),
+    "a head that is too large": Reply(
+        raw=b"HTTP/1.1 200 OK\r\nx: ", body=(b"y" * 150_000, b"y" * 150_000, b"\r\n\r\n")
+    ),
+    "another protocol": Reply(raw=b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"),
     "unscripted": None,
 }
 
@@ -106,8 +113,8 @@ async def test_it_says_what_a_server_says(reply: Reply | None, method: str) -> N
     script = () if reply is None else (reply,)
     idle = 0.05 if reply and (reply.stall_head or reply.end is End.STALL) else 20.0
     with anyio.fail_after(20):
-        async with MockServer(*script) as server, ScriptedTransport(*script) as scripted:
-            transport = H11Transport()
+        async with MockServer(*script) as server:
+            transport, scripted = H11Transport(), ScriptedTransport(*script)
             over_sockets = await told(transport, request(method, None, server.port), idle)
             in_memory = await told(scripted, request(method, None), idle)
             await transport.aclose()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 
@@ -216,3 +217,50 @@ async def test_outside_of_its_block_it_has_no_port() -> None:
         _ = MockServer().origin
     with pytest.raises(RuntimeError):
         await MockServer().__aexit__(None, None, None)
+
+
+def failing_accepts(monkeypatch: pytest.MonkeyPatch, *errors: OSError) -> None:
+    """The next accepts fail so, one after the other."""
+    left = list(errors)
+    accept = socket.socket.accept
+
+    def failing(listener: socket.socket) -> tuple[socket.socket, object]:
+        if left:
+            raise left.pop(0)
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", failing)
+
+
+async def test_a_client_that_gives_up_before_it_is_accepted_is_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_accepts(monkeypatch, ConnectionAbortedError(), BlockingIOError())
+    with anyio.fail_after(5):
+        async with MockServer(Reply.stream(b"one")) as server, await connect(server) as stream:
+            await stream.send(REQUEST)
+            assert (await read_all(stream)).endswith(b"one")
+
+
+async def test_a_server_that_cannot_accept_ends_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.EMFILE, "Too many open files")
+    failing_accepts(monkeypatch, full)
+    with anyio.fail_after(5), pytest.raises(OSError, match="Too many open files") as caught:
+        async with MockServer() as server, await connect(server) as stream:
+            await stream.receive()  # what would never come
+    assert caught.value is full
+    assert caught.value.__suppress_context__
+
+
+async def fail_beside_a_server() -> None:
+    async with MockServer() as server:
+        try:
+            async with await connect(server) as stream:
+                await stream.receive()
+        finally:
+            _ = 1 // 0
+
+
+async def test_a_failure_of_the_test_itself_comes_before_the_server_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_accepts(monkeypatch, OSError(errno.EMFILE, "Too many open files"))
+    with anyio.fail_after(5), pytest.raises(ZeroDivisionError) as caught:
+        await fail_beside_a_server()
+    assert "Too many open files" in caught.value.__notes__[0]
