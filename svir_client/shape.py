@@ -108,28 +108,22 @@ class Stalled:
 
 
 class Shape(Watch["Stream"]):
-    """The clocks of one stream, and its watchers."""
+    """The clocks of one stream, and its watchers. Where there are no ``timers``, reads are not bounded."""
 
-    __slots__ = ("_timers",)
+    __slots__ = ("timers",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._timers: list[Timer] = []
-
-    def bound(self, timer: Timer) -> None:
-        """Add a clock."""
-        self._timers.append(timer)
+        self.timers: list[Timer] = []
 
     def take_over(self, other: Shape, waiting: Iterable[Event]) -> None:
         """What was asked of another stream is asked of this one; to its inspectors ``waiting`` is new."""
-        self._timers += other._timers
+        self.timers += other.timers
         self.add(other, waiting)
 
     async def within(self, read: Callable[[], Awaitable[bytes | None]], output: int) -> bytes | None:
-        """What ``read`` gives; ``ResponseTimeoutError`` when a clock runs out before, or has already."""
-        timers = self._timers
-        if not timers:
-            return await read()
+        """What ``read`` gives; ``ResponseTimeoutError`` when one of ``timers`` runs out before, or has already."""
+        timers = self.timers
         limits = [timer.left(output) for timer in timers]
         seconds = min(limits)
         if seconds > 0:

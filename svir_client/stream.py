@@ -87,11 +87,11 @@ class Stream(OpenResponse):
         and so it is for the other clocks. Entering the block is not bounded by them: that is a layer's (30 section
         3). ``ConfigError`` for what is no number, and no clock.
         """
-        self._shaped().bound(Deadline(deadline, clock, FIRST_TOKEN, until_output=True))
+        self._shaped().timers.append(Deadline(deadline, clock, FIRST_TOKEN, until_output=True))
 
     def complete_by(self, deadline: float, *, clock: Clock = time.monotonic) -> None:
         """Give up when the answer is not whole by ``deadline``, as for :meth:`first_token_by`."""
-        self._shaped().bound(Deadline(deadline, clock, TOTAL, until_output=False))
+        self._shaped().timers.append(Deadline(deadline, clock, TOTAL, until_output=False))
 
     def idle_timeout(self, seconds: float) -> None:
         """Give up when one read takes longer than ``seconds``: no byte came.
@@ -99,14 +99,14 @@ class Stream(OpenResponse):
         Over the client's ``idle_timeout`` only what is shorter has an effect. ``ConfigError`` for what is no positive
         number, here and for :meth:`stalled_after`.
         """
-        self._shaped().bound(Idle(positive(seconds, "idle_timeout")))
+        self._shaped().timers.append(Idle(positive(seconds, "idle_timeout")))
 
     def stalled_after(self, seconds: float, *, clock: Clock = time.monotonic) -> None:
         """Give up after ``seconds`` of waiting without output, whatever else came: keep-alives, comments, usage.
 
         Counted from the first read and from each delta; what the reader does between two reads does not count.
         """
-        self._shaped().bound(Stalled(positive(seconds, "stalled_after"), clock))
+        self._shaped().timers.append(Stalled(positive(seconds, "stalled_after"), clock))
 
     def inspect(self, callback: Inspector) -> None:
         """Call ``callback(event)`` for every event as it is read, before it is handed over, in order; at once for
@@ -225,7 +225,11 @@ class Stream(OpenResponse):
     async def _pull(self) -> Events:
         """The events of the next read."""
         try:
-            data = await (self._receive() if self._shape is None else self._shape.within(self._receive, self._output()))
+            shape = self._shape
+            if shape is None or not shape.timers:
+                data = await anext(self._driver.body, None)
+            else:
+                data = await shape.within(self._receive, self._output())
         except TransportError:
             return self._driver.cut()
         except SvirError as error:
