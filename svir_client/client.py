@@ -17,6 +17,7 @@ from svir_client.layers.layer import Layer, checked_layers
 from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
+from svir_client.unique import Unique
 from svir_core.call import Call
 from svir_core.check import expect, seconds
 from svir_core.compat import Compatibility
@@ -76,7 +77,7 @@ class KeyedOptions(ClientOptions, total=False):
     api_key_file: str | os.PathLike[str] | None
 
 
-class AsyncClient:
+class AsyncClient(Unique):
     """A client of one server, made by :meth:`openai`, :meth:`responses`, :meth:`anthropic`, :meth:`gemini`,
     :meth:`of` or :meth:`from_env`; used with ``async with``, or
     closed by :meth:`aclose`. Tasks share it, and with the h11 transport event loops do too.
@@ -237,6 +238,8 @@ class AsyncClient:
         address = _Address(base_url, endpoint, () if headers is None else headers)
         del api_key, base_url, endpoint, headers  # a traceback's locals show none of them
         key.read(Withheld(os.environ))
+        if not callable(getattr(api, "encode", None)):
+            raise ConfigError(f"api must have the methods of an Api, and a {type(api).__name__} has not")
         return cls(
             api,
             address.parse(allow_http, api),

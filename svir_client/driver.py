@@ -140,7 +140,8 @@ class Driver(Generic[C]):
     async def _read_refusal(self, call: C, response: TransportResponse, step: ReadError) -> Events | Retry:
         """What a refusal means, by as much of its body as comes in time: the status stands without any."""
         received = 0
-        with anyio.move_on_after(step.seconds), contextlib.suppress(SvirError):
+        limit = self._idle_timeout if step.seconds is None else step.seconds
+        with anyio.move_on_after(limit), contextlib.suppress(SvirError):
             async for data in response:
                 call.push(data)
                 received += len(data)

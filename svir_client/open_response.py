@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from svir_client.driver import Driver
 from svir_client.rate_limit import RateLimit, read_rate_limit
+from svir_client.unique import Unique
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange
 from svir_core.http_message import ResponseHead
@@ -26,7 +27,7 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id")
 """Where servers name a request: OpenAI and vLLM, Anthropic, Azure; the first one there is taken."""
 
 
-class OpenResponse:
+class OpenResponse(Unique):
     """What every open response has: the block it lives in, and its head."""
 
     __slots__ = ("_closed", "_driver", "_entered", "_open", "_reading")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from svir_client.driver import Driver
 from svir_client.open_response import OpenResponse
 from svir_client.shape import FIRST_TOKEN, TOTAL, Deadline, Idle, Shape, Stalled
+from svir_client.unique import Unique
 from svir_client.watch import Inspector
 from svir_core.check import seconds as positive
 from svir_core.errors import ConfigError, SvirError, TransportError
@@ -268,7 +269,7 @@ class Stream(OpenResponse):
         raise StopAsyncIteration
 
 
-class TextStream:
+class TextStream(Unique):
     """The text of a :class:`Stream`. It may be begun at any event, and the stream read on after it."""
 
     __slots__ = ("_stream",)

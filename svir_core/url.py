@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from svir_core.check import expect
 from svir_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Url:
         Plain ``http`` needs a loopback host or ``allow_http``; a query is taken only with ``query``;
         userinfo, a fragment, and characters that belong percent-encoded never are.
         """
+        expect(allow_http, bool, "allow_http")
         if not isinstance(text, str):
             raise ConfigError(f"{what} must be str, not {type(text).__name__}")
         if any(character <= " " or character >= "\x7f" for character in text):

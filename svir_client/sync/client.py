@@ -15,6 +15,7 @@ from svir_client.client import AsyncClient
 from svir_client.key import ApiKey, KeyFunction
 from svir_client.sync.loop_thread import Job, event_loop_here, loop_thread, refuse_event_loop
 from svir_client.sync.stream import SyncRawStream, SyncStream
+from svir_client.unique import Unique
 from svir_core.http_message import HeadersLike, Secret, Withheld
 from svir_core.request import Request
 from svir_core.response import Completion
@@ -50,7 +51,7 @@ class _Constructor(Generic[P]):
         return construct
 
 
-class Client:
+class Client(Unique):
     """The blocking twin of :class:`svir_client.AsyncClient`: made by :meth:`openai` or :meth:`from_env` with the
     same options; used with ``with``, or closed by :meth:`close`. Threads share it.
 

@@ -20,6 +20,7 @@ from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.sync.feed import Feed
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
+from svir_client.unique import Unique
 from svir_client.watch import Inspector, Watch
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import Completed, Event, TextDelta
@@ -34,7 +35,7 @@ R = TypeVar("R", bound=OpenResponse)
 Item = TypeVar("Item")
 
 
-class SyncOpenResponse(Generic[R, Item]):
+class SyncOpenResponse(Unique, Generic[R, Item]):
     """What every open response has: the block it lives in, its head, and the items of each read in turn."""
 
     __slots__ = ("_batch", "_closed", "_feed", "_response", "_turn")
@@ -293,7 +294,7 @@ class SyncStream(SyncOpenResponse[Stream, Event]):
             raise
 
 
-class SyncTextStream:
+class SyncTextStream(Unique):
     """The text of a :class:`SyncStream`. It may be begun at any event, and the stream read on after it."""
 
     __slots__ = ("_stream",)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import math
 import pathlib
-from collections.abc import AsyncGenerator
+import pickle
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import anyio
 import attrs
 import pytest
 
-from svir_client import AsyncClient, Compatibility
+from svir_client import AsyncClient, Client, Compatibility
 from svir_client.client import ClientOptions, KeyedOptions
-from svir_client.testing import End, Framing, MockServer, Reply
+from svir_client.testing import End, Framing, MockServer, Pause, Reply
 from svir_core.errors import (
     AttachmentError,
     AuthenticationError,
@@ -621,6 +623,40 @@ def test_the_constructors_take_the_options_of_the_general_one() -> None:
 def test_no_address_is_no_client(options: Any) -> None:
     with pytest.raises(ConfigError, match="base URL"):
         AsyncClient.openai(None, **options)
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_plain_http_is_allowed_by_a_bool(value: Any) -> None:
+    with pytest.raises(ConfigError, match="allow_http must be a bool"):
+        AsyncClient.openai("http://models.example", allow_http=value)
+
+
+def test_an_api_is_one() -> None:
+    nothing: Any = 5
+    with pytest.raises(ConfigError, match="api must have the methods"):
+        AsyncClient.of(nothing, "http://127.0.0.1")
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_is_open_is_one_of_a_kind(duplicate: Callable[[Any], Any]) -> None:
+    client = AsyncClient.openai(URL)
+    blocking = Client.openai(URL)
+    stream = client.stream(REQUEST)
+    twin = blocking.stream(REQUEST)
+    for value in (client, stream, stream.text(), client.send(REQUEST), blocking, twin, twin.text()):
+        with pytest.raises(ConfigError, match="neither copied nor pickled"):
+            duplicate(value)
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_refusal_that_drips_is_waited_for_no_longer_than_the_idle_timeout(status: int) -> None:
+    """Each piece comes in time, and the whole of it never would."""
+    gates = [Pause(0.05) for _ in range(400)]
+    pieces = [piece for gate in gates for piece in (b" ", gate)]
+    reply = Reply(status, {"content-type": "application/json"}, tuple(pieces))
+    async with connected(reply, idle_timeout=0.2) as (_, client):
+        with anyio.fail_after(5), pytest.raises(UnsupportedError):
+            await client.complete(REQUEST)
 
 
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:
