@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from svir_client.layers.attempt import Failure, Until, attempt
+from svir_client.layers.layer import Layer
 from svir_core.call import LOCAL_KINDS
 from svir_core.check import choice, expect
 from svir_core.errors import ConfigError, ErrorKind
@@ -29,7 +30,7 @@ ELSEWHERE: Final = frozenset(
 """What one server fails of, and another may not: the default of ``on``."""
 
 
-class Fallback:
+class Fallback(Layer):
     """Asks the next client when a call fails, by the kind of its error.
 
     | the call | ``until="response"`` | ``until="first_event"`` |

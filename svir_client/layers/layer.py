@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Layer(Protocol):
-    """Any object that is called so; an async function too. One object serves every call of its clients."""
+    """Any object that is called so; an async function too. One object serves every call of its clients.
+
+    A class that is one may name it as its base: mypy then takes a list of several for a list of layers.
+    """
 
     def __call__(self, request: Request, next: Next, /) -> Awaitable[Stream]:
         """An opened stream for ``request``: one that ``next(request)`` gave, or any other that is open.
@@ -33,10 +36,8 @@ class Layer(Protocol):
         ...
 
 
-class FunctionLayer:
+class FunctionLayer(Layer):
     """An async function as a layer, called by the function's name."""
-
-    __slots__ = ("__name__", "_function")
 
     def __init__(self, function: Callable[[Request, Next], Awaitable[Stream]]) -> None:
         self._function = function

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from svir_client.layers.layer import Layer
 from svir_client.layers.slot import Slots
 from svir_client.rate_limit import RateLimit
 from svir_client.watch import expect_callable
@@ -29,7 +30,7 @@ LONGEST_HOLD: Final = 3600.0
 better refused by the server than slept through."""
 
 
-class Limit:
+class Limit(Layer):
     """Lets a call begin when it may; those that wait begin in the order they were made.
 
     | a call | waits |

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from svir_client.layers.attempt import Failure, Phase, Until, attempt
+from svir_client.layers.layer import Layer
 from svir_client.watch import expect_callable
 from svir_core.check import choice, count, seconds
 from svir_core.limits import RETRY_AFTER_SECONDS
@@ -37,7 +38,7 @@ REPEATED: Final[Mapping[str, frozenset[Phase]]] = {
 """How far a call may have come that is repeated, when its error is ``retryable``; others are raised as they are."""
 
 
-class Retry:
+class Retry(Layer):
     """Makes a call again that failed, when its error is ``retryable``; anew from the request, its files read again.
 
     | the call | ``connect`` | ``transient`` | ``transient(until="first_event")`` |

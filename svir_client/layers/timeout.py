@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import attrs
 
+from svir_client.layers.layer import Layer
 from svir_client.shape import FIRST_TOKEN, IDLE, STALLED, TOTAL
 from svir_client.watch import expect_callable
 from svir_core.check import seconds as positive
@@ -60,7 +61,7 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 
 
-class Timeout:
+class Timeout(Layer):
     """Gives a call up when a clock runs out: ``ResponseTimeoutError``, also a ``TimeoutError``.
 
     | what takes longer than ``d`` seconds | ``first_token`` | ``idle`` | ``total`` | ``stalled`` |
