@@ -56,7 +56,8 @@ def items(request: Request) -> Any:
 
 def test_options_are_checked() -> None:
     options: list[dict[str, Any]] = [{"context_tokens": 0}, {"image_tokens": -1}, {"omit": "include"}, {"omit": 5}]
-    for wrong in [*options, {"omit": [5]}]:
+    options.append({"omit": [5]})
+    for wrong in options:
         with pytest.raises(ConfigError):
             Encoder(**wrong)
     nothing: Any = "hi"
