@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
 from svir_client import files
+from svir_client.constructor import Constructors
 from svir_client.driver import Driver
 from svir_client.key import ApiKey, KeySource
 from svir_client.layers.chain import Chain
 from svir_client.layers.layer import Layer, checked_layers
+from svir_client.options import CONNECT_SECONDS, IDLE_SECONDS
 from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
@@ -30,57 +32,18 @@ from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import Completion
 from svir_core.think import Think
-from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from svir_core.wire.api import Api, CodecOptions, Mode, Model, ModelPage
 
 if TYPE_CHECKING:
-    from typing import Self, Unpack
+    from typing import Self
 
 C = TypeVar("C", bound=Call)
 
-URL_VARIABLE: Final = "SVIR_URL"
-KEY_VARIABLE: Final = "SVIR_API_KEY"
 
-CONNECT_SECONDS: Final = 10.0
-"""A server that is there accepts within one round trip; this covers a lost packet or three."""
-
-IDLE_SECONDS: Final = 300.0
-"""Head and silence between bytes: a long prompt on a local model is silent for minutes."""
-
-
-class ClientOptions(TypedDict, total=False):
-    """The options of :meth:`AsyncClient.of` that say nothing of the address and the key."""
-
-    headers: HeadersLike | None
-    endpoint: str | None
-    allow_http: bool
-    transport: Transport | None
-    layers: Sequence[Layer]
-    connect_timeout: float
-    idle_timeout: float
-    mode: Mode | str
-    think: Think | str
-    limits: Limits | None
-    compat: Compatibility | None
-    include_usage: bool
-    context_tokens: int | None
-    image_tokens: int | None
-    quirks: Quirk
-    extra: bool
-
-
-class KeyedOptions(ClientOptions, total=False):
-    """The options of every constructor: :meth:`AsyncClient.of` says what each means."""
-
-    api_key: ApiKey | None
-    api_key_env: str | None
-    api_key_file: str | os.PathLike[str] | None
-
-
-class AsyncClient(Unique):
-    """A client of one server, made by :meth:`openai`, :meth:`responses`, :meth:`anthropic`, :meth:`gemini`,
-    :meth:`of` or :meth:`from_env`; used with ``async with``, or
-    closed by :meth:`aclose`. Tasks share it, and with the h11 transport event loops do too.
+class AsyncClient(Constructors, Unique):
+    """A client of one server, made by :meth:`openai`, :meth:`responses`, :meth:`anthropic`, :meth:`gemini`, :meth:`of`
+    or :meth:`from_env`; used with ``async with``, or closed by :meth:`aclose`. Tasks share it, and with the h11
+    transport event loops do too.
 
     A mistake of the caller raises ``ConfigError``, ``UnsupportedError``, ``AttachmentError`` or
     ``ContextOverflowError`` before a byte is sent. Its ``repr`` shows neither address nor key.
@@ -112,71 +75,6 @@ class AsyncClient(Unique):
         self._layers = checked_layers(layers)
         self._owns_transport = transport is None
         self._transport = _default_transport() if transport is None else _checked(transport)
-
-    @classmethod
-    def openai(cls, base_url: str | None, **options: Unpack[KeyedOptions]) -> Self:
-        """A client of a server that speaks Chat Completions; options and errors are those of :meth:`of`.
-
-        ``base_url`` is with or without ``/v1``; ``None`` only beside ``endpoint``.
-        """
-        given = Withheld((base_url, options))
-        del base_url, options  # a traceback's locals show none of them
-        if given.value[0] is None and given.value[1].get("endpoint") is None:
-            raise ConfigError("a client needs a base URL, or the whole URL as endpoint")
-        return cls.of(openai_chat.API, given.value[0], **given.value[1])
-
-    @classmethod
-    def responses(cls, base_url: str | None = None, **options: Unpack[KeyedOptions]) -> Self:
-        """A client of OpenAI Responses, by default where OpenAI hosts it. Options and errors: see :meth:`of`."""
-        given = Withheld((base_url, options))
-        del base_url, options  # a traceback's locals show none of them
-        return cls.of(openai_responses.API, given.value[0], **given.value[1])
-
-    @classmethod
-    def anthropic(
-        cls,
-        base_url: str | None = None,
-        *,
-        version: str = anthropic_messages.API.version,
-        auth: str = anthropic_messages.API.auth,
-        **options: Unpack[KeyedOptions],
-    ) -> Self:
-        """A client of Anthropic Messages, by default where Anthropic hosts it; the other options, and the errors, are
-        those of :meth:`of`.
-
-        Args:
-            base_url: with or without ``/v1``.
-            version: the ``anthropic-version`` header.
-            auth: how the key is sent: "x-api-key", or "bearer".
-        """
-        given = Withheld((base_url, options))
-        del base_url, options  # a traceback's locals show none of them
-        api = anthropic_messages.AnthropicMessages(version=version, auth=auth)
-        return cls.of(api, given.value[0], **given.value[1])
-
-    @classmethod
-    def gemini(
-        cls,
-        base_url: str | None = None,
-        *,
-        version: str = gemini.API.version,
-        parent: str = gemini.API.parent,
-        auth: str = gemini.API.auth,
-        **options: Unpack[KeyedOptions],
-    ) -> Self:
-        """A client of Gemini, by default of Google's Developer API; the other options, and the errors, are those of
-        :meth:`of`.
-
-        Args:
-            base_url: with or without a version at its end.
-            version: the version of the API: "v1beta", "v1", on Vertex "v1beta1".
-            parent: where the models are: "models", on Vertex "projects/P/locations/L/publishers/google/models".
-            auth: how the key is sent: "x-goog-api-key", or "bearer", as an OAuth token is.
-        """
-        given = Withheld((base_url, options))
-        del base_url, options  # a traceback's locals show none of them
-        api = gemini.Gemini(version=version, parent=parent, auth=auth)
-        return cls.of(api, given.value[0], **given.value[1])
 
     @classmethod
     def of(
@@ -254,20 +152,6 @@ class AsyncClient(Unique):
             connect_timeout=connect_timeout,
             idle_timeout=idle_timeout,
         )
-
-    @classmethod
-    def from_env(cls, **options: Unpack[ClientOptions]) -> Self:
-        """:meth:`openai` with the base URL of ``SVIR_URL`` and, unless it is unset or empty, the key of
-        ``SVIR_API_KEY``: the only thing here that reads the environment without being told a name.
-
-        Raises ``ConfigError`` when ``SVIR_URL`` is unset or empty, and whatever :meth:`openai` raises.
-        """
-        if not os.environ.get(URL_VARIABLE):
-            raise ConfigError(f"the environment variable {URL_VARIABLE} is not set")
-        key_variable = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
-        given = Withheld(options)
-        del options  # a traceback's locals show none of them
-        return cls.openai(os.environ[URL_VARIABLE], api_key_env=key_variable, **given.value)
 
     async def complete(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None

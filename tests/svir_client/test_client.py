@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from svir_client import AsyncClient, Client, Compatibility
-from svir_client.client import ClientOptions, KeyedOptions
+from svir_client.options import ClientOptions, KeyedOptions
 from svir_client.testing import End, Framing, MockServer, Pause, Reply
 from svir_core.errors import (
     AttachmentError,

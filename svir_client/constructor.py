@@ -1,0 +1,107 @@
+"""How clients are made: one constructor per wire API, each a few words more than :meth:`of` (30 section 2)."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from svir_client.options import ClientOptions, KeyedOptions
+from svir_core.errors import ConfigError
+from svir_core.http_message import Withheld
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from svir_core.wire.api import Api
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+URL_VARIABLE: Final = "SVIR_URL"
+KEY_VARIABLE: Final = "SVIR_API_KEY"
+
+
+class Constructors(ABC):
+    """The constructors of a client by the names of the wire APIs."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, api: Api, base_url: str | None = None, **options: Unpack[KeyedOptions]) -> Self:
+        """A client of a server that speaks ``api``."""
+
+    @classmethod
+    def openai(cls, base_url: str | None, **options: Unpack[KeyedOptions]) -> Self:
+        """A client of a server that speaks Chat Completions; options and errors are those of :meth:`of`.
+
+        ``base_url`` is with or without ``/v1``; ``None`` only beside ``endpoint``.
+        """
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        if given.value[0] is None and given.value[1].get("endpoint") is None:
+            raise ConfigError("a client needs a base URL, or the whole URL as endpoint")
+        return cls.of(openai_chat.API, given.value[0], **given.value[1])
+
+    @classmethod
+    def responses(cls, base_url: str | None = None, **options: Unpack[KeyedOptions]) -> Self:
+        """A client of OpenAI Responses, by default where OpenAI hosts it. Options and errors: see :meth:`of`."""
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        return cls.of(openai_responses.API, given.value[0], **given.value[1])
+
+    @classmethod
+    def anthropic(
+        cls,
+        base_url: str | None = None,
+        *,
+        version: str = anthropic_messages.API.version,
+        auth: str = anthropic_messages.API.auth,
+        **options: Unpack[KeyedOptions],
+    ) -> Self:
+        """A client of Anthropic Messages, by default where Anthropic hosts it; the other options, and the errors, are
+        those of :meth:`of`.
+
+        Args:
+            base_url: with or without ``/v1``.
+            version: the ``anthropic-version`` header.
+            auth: how the key is sent: "x-api-key", or "bearer".
+        """
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        api = anthropic_messages.AnthropicMessages(version=version, auth=auth)
+        return cls.of(api, given.value[0], **given.value[1])
+
+    @classmethod
+    def gemini(
+        cls,
+        base_url: str | None = None,
+        *,
+        version: str = gemini.API.version,
+        parent: str = gemini.API.parent,
+        auth: str = gemini.API.auth,
+        **options: Unpack[KeyedOptions],
+    ) -> Self:
+        """A client of Gemini, by default of Google's Developer API; the other options, and the errors, are those of
+        :meth:`of`.
+
+        Args:
+            base_url: with or without a version at its end.
+            version: the version of the API: "v1beta", "v1", on Vertex "v1beta1".
+            parent: where the models are: "models", on Vertex "projects/P/locations/L/publishers/google/models".
+            auth: how the key is sent: "x-goog-api-key", or "bearer", as an OAuth token is.
+        """
+        given = Withheld((base_url, options))
+        del base_url, options  # a traceback's locals show none of them
+        api = gemini.Gemini(version=version, parent=parent, auth=auth)
+        return cls.of(api, given.value[0], **given.value[1])
+
+    @classmethod
+    def from_env(cls, **options: Unpack[ClientOptions]) -> Self:
+        """:meth:`openai` with the base URL of ``SVIR_URL`` and, unless it is unset or empty, the key of
+        ``SVIR_API_KEY``: the only thing here that reads the environment without being told a name.
+
+        Raises ``ConfigError`` when ``SVIR_URL`` is unset or empty, and whatever :meth:`openai` raises.
+        """
+        if not os.environ.get(URL_VARIABLE):
+            raise ConfigError(f"the environment variable {URL_VARIABLE} is not set")
+        key_variable = KEY_VARIABLE if os.environ.get(KEY_VARIABLE) else None
+        given = Withheld(options)
+        del options  # a traceback's locals show none of them
+        return cls.openai(os.environ[URL_VARIABLE], api_key_env=key_variable, **given.value)
