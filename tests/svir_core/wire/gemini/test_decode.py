@@ -372,10 +372,10 @@ def test_the_decoder_is_linear() -> None:
 
     def seconds(size: int) -> float:
         data = split_events(stream(size))
-        begun = time.perf_counter()
+        begun = time.process_time()
         answer = see(data, limits=Limits(tool_calls=10_000)).answer
         assert len(answer.calls) == size + 1
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     seconds(50)
     small = min(seconds(250) for _ in range(3))
