@@ -13,7 +13,8 @@ class TransportResponse(Protocol):
     """An open response: its head, and its body as an async iterator of raw bytes.
 
     Iterating raises ``TransportError`` when the body was cut off, after every byte that arrived has
-    been handed over, and ``ResponseTimeoutError`` when nothing came for the idle timeout.
+    been handed over, ``ResponseTimeoutError`` when nothing came for the idle timeout, and ``ConfigError``
+    when this side had closed it, or its transport: nobody cut that off.
     """
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from svir_core.errors import ConfigError, ResponseLimitError, ResponseTimeoutError, TransportError
+from svir_core.errors import ConfigError, ResponseLimitError, ResponseTimeoutError
 from svir_core.limits import HEAD_BYTES
 
 HEAD_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
@@ -22,9 +22,9 @@ def head_too_large() -> ResponseLimitError:
     return ResponseLimitError(f"the response head is larger than {HEAD_BYTES} bytes")
 
 
-def response_closed() -> TransportError:
-    """A response is read that was closed before its end."""
-    return TransportError("the response was closed before its end")
+def response_closed() -> ConfigError:
+    """A response is read that this side closed before its end: the server did not cut it off."""
+    return ConfigError("the response was closed before its end")
 
 
 def transport_closed() -> ConfigError:

@@ -46,7 +46,9 @@ class ReplyChannel:
         return True
 
     async def readable(self) -> None:
-        """Wait as the reply says."""
+        """Wait as the reply says; ``anyio.ClosedResourceError`` once it is closed on this side."""
+        if self._closed:
+            raise anyio.ClosedResourceError
         with anyio.CancelScope() as self._waiting:
             await anyio.lowlevel.checkpoint()
             while self._left and not isinstance(self._left[0], bytes):

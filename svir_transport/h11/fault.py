@@ -29,7 +29,7 @@ TABLE: Final[tuple[Row, ...]] = (
     (OverflowError, ConfigError, "the port is out of range"),
     (TimeoutError, ResponseTimeoutError, "the operating system gave the connection up"),
     (OSError, TransportError, "the connection failed"),
-    (anyio.ClosedResourceError, TransportError, "the connection was closed on this side"),
+    (anyio.ClosedResourceError, ConfigError, "the connection was closed on this side"),
     (anyio.BusyResourceError, TransportError, "another task is reading the same response"),
 )
 """Class of the exception, class of ours, words; the first row that fits counts."""

@@ -17,8 +17,8 @@ from typing import Final
 
 import anyio
 
-from svir_core.errors import TransportError
 from svir_core.http_message import Origin
+from svir_core.transport_fault import transport_closed
 from svir_transport.h11.connection import Connection
 
 QUIET_SECONDS: Final = 0.002
@@ -27,10 +27,6 @@ would be lost, and may not be sent again. Twenty times what llama.cpp's server t
 
 EARLY_CLOSE_SECONDS: Final = 0.1
 """A server that has closed a kept connection within this time keeps none: its later ones are closed at once."""
-
-
-def _closed() -> TransportError:
-    return TransportError("the transport was closed", unsent=True)
 
 
 class Slots:
@@ -90,10 +86,10 @@ class Lease:
     async def connect(self, connect: Callable[[], Awaitable[Connection]], deadline: float) -> Connection | None:
         """A new connection, closed when this lease is dropped; ``None`` when ``deadline`` came before it.
 
-        Raises what ``connect`` raises, and ``TransportError`` when the transport is closed meanwhile.
+        Raises what ``connect`` raises, and ``ConfigError`` when the transport is closed meanwhile.
         """
         if self._released:  # while the call waited for a kept connection to stay quiet
-            raise _closed()
+            raise transport_closed()
         self._pool.make_room()
         try:
             with anyio.CancelScope(deadline=deadline) as self._connecting:
@@ -102,14 +98,14 @@ class Lease:
         finally:
             self._connecting = None
         if self._released:
-            raise _closed()
+            raise transport_closed()
         return None
 
     def hold(self, connection: Connection) -> None:
         """Put a new connection under this lease; as for ``connect``."""
         if self._released:
             connection.close()
-            raise _closed()
+            raise transport_closed()
         self._connection = connection
 
     def discard(self) -> None:
@@ -167,11 +163,11 @@ class Pool:
         return len(self._idle)
 
     async def lease(self) -> Lease:
-        """Wait for a slot; ``TransportError`` when the transport was closed meanwhile."""
+        """Wait for a slot; ``ConfigError`` when the transport was closed meanwhile."""
         await self._slots.acquire()
         if self._closed:
             self._slots.release()
-            raise _closed()
+            raise transport_closed()
         lease = Lease(self)
         self._leases.add(lease)
         return lease
@@ -225,7 +221,7 @@ class Pool:
         self._close_oldest(len(self._idle))
 
     def drop_leases(self) -> None:
-        """Close what is in use; only in the pool's own event loop. Who reads there gets a ``TransportError``."""
+        """Close what is in use; only in the pool's own event loop. Who reads there gets a ``ConfigError``."""
         for lease in tuple(self._leases):
             lease.drop()
 

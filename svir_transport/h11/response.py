@@ -56,7 +56,7 @@ class H11Response:
         """The next bytes, up to about 64 KiB, never empty.
 
         Raises, once everything that arrived has been given out: ``TransportError`` for a body that was
-        cut off, a connection that failed or a response that was closed; ``ResponseTimeoutError`` when
+        cut off or a connection that failed; ``ConfigError`` when this side closed it; ``ResponseTimeoutError`` when
         nothing came for the idle timeout; ``ProtocolError`` for framing that is not HTTP.
         """
         if self._ready:

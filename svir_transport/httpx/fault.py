@@ -58,6 +58,10 @@ PEER_CLOSED: Final = "closed connection"
 """How h11 says that a message was cut off; its class is the same as for framing that is not HTTP."""
 
 
+CLOSED_HERE: Final = "ClosedResourceError"
+"""What anyio and trio raise for a connection that was closed under its reader: the client was, by its owner."""
+
+
 def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
     """The error of ours for ``error``; ``unsent`` says that no byte of the request was written."""
     row = next(row for row in TABLE if row.name in _names(error))
@@ -69,6 +73,8 @@ def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
             kind, words = ResponseLimitError, "the response head is too large"
         elif parser is not None and PEER_CLOSED not in str(parser):
             kind, words = ProtocolError, "the response is not valid HTTP"
+    elif row.name == "NetworkError" and any(CLOSED_HERE in _names(link) for link in origins):
+        kind, words = ConfigError, "the connection was closed on this side"
     elif row.name == "ConnectError":
         links = {name for link in origins for name in _names(link)}
         words = next((words for name, words in TLS if name in links), words)

@@ -66,7 +66,7 @@ class HttpxResponse:
         """The next bytes, never empty.
 
         Raises, once everything that arrived has been given out: ``TransportError`` for a body that was
-        cut off, a connection that failed or a response that was closed; ``ResponseTimeoutError`` when
+        cut off or a connection that failed; ``ConfigError`` when this side closed it; ``ResponseTimeoutError`` when
         nothing came for the idle timeout; ``ProtocolError`` for framing that is not HTTP.
         """
         if self._reading is not None:
@@ -93,7 +93,7 @@ class HttpxResponse:
     async def aclose(self) -> None:
         """Close the connection, unless the message's end was read or is here already. Idempotent.
 
-        Waits for no peer. A task that is reading gets a ``TransportError``.
+        Waits for no peer. A task that is reading gets a ``ConfigError``.
         """
         if self._complete or self._failure is not None:
             return

@@ -212,10 +212,26 @@ async def test_a_closed_transport_closes_its_responses() -> None:
         assert transport.open_connections == 1
         await transport.aclose()
         assert transport.open_connections == 0
-        with pytest.raises(TransportError, match="closed"):
+        with pytest.raises(ConfigError, match="closed"):
             await anext(aiter(response))
         with pytest.raises(ConfigError, match="closed"):
             await transport.open(request(length=None), None)
+
+
+async def test_closing_the_transport_ends_a_read_that_waits() -> None:
+    with anyio.fail_after(20):
+        transport = ScriptedTransport(Reply.stream(b"a", Pause(30), b"b"))
+        response = await transport.open(request(length=None), None)
+        assert await anext(aiter(response)) == b"a"
+
+        async def read() -> None:
+            with pytest.raises(ConfigError, match="closed on this side"):
+                await anext(aiter(response))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await transport.aclose()
 
 
 @pytest.mark.parametrize(

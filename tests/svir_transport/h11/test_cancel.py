@@ -19,7 +19,7 @@ import pytest
 from soak import measure
 from svir_client.testing import cancelled_at_every_await
 from svir_core.counted_body import CountedBody
-from svir_core.errors import TransportError
+from svir_core.errors import ConfigError
 from svir_transport.h11 import H11Response, H11Transport, dial, lookup, pool, roundtrip
 from svir_transport.h11.channel import TcpChannel, TlsChannel
 from svir_transport.h11.connection import Connection
@@ -263,7 +263,7 @@ async def test_one_read_inside_a_call_that_lives_on(web: Web) -> None:
             assert await anext(response) == b"o"
             yield
             for _ in range(2):
-                with pytest.raises(TransportError, match="closed before its end"):
+                with pytest.raises(ConfigError, match="closed before its end"):
                     await anext(response)
             assert not response.complete
 

@@ -24,7 +24,7 @@ CASES: list[tuple[Exception, type[SvirError]]] = [
     (TimeoutError(110, "s3cr3t"), ResponseTimeoutError),
     (ConnectionResetError("s3cr3t"), TransportError),
     (PermissionError("s3cr3t"), TransportError),
-    (anyio.ClosedResourceError("s3cr3t"), TransportError),
+    (anyio.ClosedResourceError("s3cr3t"), ConfigError),
     (anyio.BusyResourceError("s3cr3t"), TransportError),
 ]
 

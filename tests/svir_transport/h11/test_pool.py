@@ -7,7 +7,7 @@ import math
 import anyio
 import pytest
 
-from svir_core.errors import TransportError
+from svir_core.errors import ConfigError
 from svir_core.http_message import HttpRequest, Origin
 from svir_transport.h11.connection import Connection
 from svir_transport.h11.pool import EARLY_CLOSE_SECONDS, QUIET_SECONDS, Lease, Pool
@@ -266,11 +266,11 @@ async def test_a_closed_pool_keeps_and_gives_nothing() -> None:
     pool.close()
     lease.keep()
     assert closed(connection)
-    with pytest.raises(TransportError, match="closed"):
+    with pytest.raises(ConfigError, match="closed"):
         await pool.lease()
     pool.drop_leases()
     late = Connection(origin(80), Quiet())
-    with pytest.raises(TransportError, match="closed"):
+    with pytest.raises(ConfigError, match="closed"):
         other.hold(late)
     assert closed(late)
     assert (pool.leased, pool.idle) == (0, 0)
@@ -331,7 +331,7 @@ async def test_dropping_a_lease_ends_its_connecting() -> None:
     ended: list[str] = []
 
     async def connect() -> None:
-        with pytest.raises(TransportError, match="the transport was closed"):
+        with pytest.raises(ConfigError, match="the transport is closed"):
             await lease.connect(never, math.inf)
         ended.append("connect")
 

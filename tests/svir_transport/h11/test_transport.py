@@ -96,7 +96,7 @@ async def test_an_answer_not_read_to_its_end_closes_the_connection(web: Web) -> 
         await response.aclose()
         await closed.wait()
         error = await failure(anext(response))
-        assert isinstance(error, TransportError)
+        assert isinstance(error, ConfigError)
         assert pool_of(transport).idle == 0
 
 
@@ -335,7 +335,7 @@ async def test_closing_the_transport_ends_what_is_in_use(web: Web) -> None:
         other.drop()
         assert sorted(errors) == [
             "the connection was closed on this side: ClosedResourceError",
-            "the transport was closed",
+            "the transport is closed",
         ]
         error = await failure(transport.open(site.get(), None))
         assert isinstance(error, ConfigError)

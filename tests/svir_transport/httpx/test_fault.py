@@ -6,6 +6,7 @@ import socket
 import ssl
 from typing import Any
 
+import anyio
 import h2.exceptions
 import h11
 import pytest
@@ -149,6 +150,14 @@ def test_what_a_connection_failed_of(httpx: Any, origin: Exception, words: str) 
     error = httpx.ConnectError(SECRET)
     error.__cause__ = origin
     assert translate(error).detail == f"{words}: ConnectError"
+
+
+def test_a_connection_that_was_closed_under_its_reader(httpx: Any) -> None:
+    error = httpx.ReadError(SECRET)
+    error.__cause__ = anyio.ClosedResourceError(SECRET)
+    translated = translate(error)
+    assert type(translated) is ConfigError
+    assert translated.detail == "the connection was closed on this side: ReadError"
 
 
 def test_a_chain_that_bites_its_tail() -> None:
