@@ -42,6 +42,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 LOGGERS = ("", "asyncio", "trio", "anyio", "h11", "httpx", "httpcore", "httpx2", "httpcore2", "svir")
 """Whose records are looked at: the root's, and those of what lies below us."""
 
+QUIET = ("hpack",)
+"""Loggers that write the headers of requests at DEBUG, and so the key: to be left at INFO (docs/client.md)."""
+
 OTHERS_URLS = frozenset({"httpx", "httpcore", "httpx2", "httpcore2"})
 """Loggers that by their own doing write the URL of a request, and the headers of its response: a caller silences
 them. What svir gives them to send, they do not write."""
@@ -140,9 +143,9 @@ class Log(logging.Handler):
         self.records.append((record.name, f"{record.getMessage()} {record.args} {record.exc_info}"))
 
     def __enter__(self) -> Self:
-        self._levels = {name: logging.getLogger(name).level for name in LOGGERS}
-        for name in LOGGERS:
-            logging.getLogger(name).setLevel(logging.DEBUG)
+        self._levels = {name: logging.getLogger(name).level for name in (*LOGGERS, *QUIET)}
+        for name in self._levels:
+            logging.getLogger(name).setLevel(logging.INFO if name in QUIET else logging.DEBUG)
         logging.getLogger().addHandler(self)
         return self
 

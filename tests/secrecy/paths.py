@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pathlib
 import socket
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, cast
 
 import attrs
 import trustme
 
-from svir_client import AsyncClient
+from svir_client import AsyncClient, Client, RawStream, Stream, SyncRawStream, SyncStream
 from svir_client.testing import End, Framing, Reply
 from svir_client.transport import Transport
 from svir_core.errors import (
@@ -32,23 +33,41 @@ from svir_core.errors import (
     TruncatedStreamError,
     UnsupportedError,
 )
+from svir_core.event import TextDelta
 from svir_core.limits import DOCUMENT_BYTES, Limits
 from svir_core.message import Image, Message, TextFile
 from svir_core.request import Effort, Request, ToolChoice
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from svir_core.wire.api import Api
 from tests.secrecy.canary import CALL_HEADER, HEADER, HOST, KEY, PATH, QUERY, SERVER
 from tests.svir_client.chat import DONE, FINISH, chunk, text
 
 HI = Request("m").user("hi")
 
 
+AnyClient = AsyncClient | Client
+
+
 @attrs.frozen
 class Site:
-    """A server that is there, a transport, and what a client of it is made with."""
+    """A server that is there, a transport, and what a client of it is made with.
+
+    Attributes:
+        kind: the class of its clients.
+        api: the constructor of that class.
+    """
 
     origin: str
     transport: Transport
+    kind: type[AsyncClient] | type[Client] = AsyncClient
+    api: str = "openai"
 
-    def client(self, base: str | None = None, **options: Any) -> AsyncClient:
+    def make(self, base: Any, **options: Any) -> AnyClient:
+        """A client of these options alone."""
+        make: Callable[..., AnyClient] = getattr(self.kind, self.api)
+        return make(base, **options)
+
+    def client(self, base: str | None = None, **options: Any) -> AnyClient:
         """A client that was given every canary of its caller."""
         given: dict[str, Any] = {
             "api_key": KEY,
@@ -57,30 +76,50 @@ class Site:
             "transport": self.transport,
             "idle_timeout": 5,
         }
-        return AsyncClient.openai(f"{self.origin}/{PATH}" if base is None else base, **{**given, **options})
+        if self.api == "gemini":
+            del given["endpoint"]  # a URL for each model, made of the base
+        return self.make(f"{self.origin}/{PATH}" if base is None else base, **{**given, **options})
 
 
-Call = Callable[[AsyncClient, Request], Awaitable[object]]
+Call = Callable[[AnyClient, Request], Awaitable[object]]
 
 
-async def complete(client: AsyncClient, request: Request) -> None:
-    await client.complete(request, headers={"x-call": CALL_HEADER})
+async def done(value: object) -> None:
+    """Wait until a call is over: one of a blocking client is, once it returns."""
+    if inspect.isawaitable(value):
+        await value
 
 
-async def stream(client: AsyncClient, request: Request) -> None:
-    async with client.stream(request, headers={"x-call": CALL_HEADER}) as events:
-        async for _ in events:
+async def read_all(response: Stream | RawStream | SyncStream | SyncRawStream) -> None:
+    """Enter a response, and read it to its end."""
+    if isinstance(response, Stream | RawStream):
+        async with response:
+            async for _ in response:
+                pass
+        return
+    with response:
+        for _ in response:
             pass
 
 
-async def send(client: AsyncClient, request: Request) -> None:
-    async with client.send(request, headers={"x-call": CALL_HEADER}) as raw:
-        async for _ in raw:
-            pass
+async def complete(client: AnyClient, request: Request) -> None:
+    await done(client.complete(request, headers={"x-call": CALL_HEADER}))
 
 
-async def list_models(client: AsyncClient, _request: Request) -> None:
-    await client.list_models()
+async def stream(client: AnyClient, request: Request) -> None:
+    await read_all(client.stream(request, headers={"x-call": CALL_HEADER}))
+
+
+async def send(client: AnyClient, request: Request) -> None:
+    await read_all(client.send(request, headers={"x-call": CALL_HEADER}))
+
+
+async def list_models(client: AnyClient, _request: Request) -> None:
+    await done(client.list_models())
+
+
+async def count_tokens(client: AnyClient, request: Request) -> None:
+    await done(client.count_tokens(request, headers={"x-call": CALL_HEADER}))
 
 
 @attrs.frozen
@@ -98,7 +137,7 @@ class ErrorPath:
 
     name: str
     error: type[Exception]
-    run: Callable[[Site], Awaitable[object]]
+    run: Callable[[Site], Coroutine[Any, Any, object]]
     replies: tuple[Reply, ...] = ()
     tls: ssl.SSLContext | None = None
     not_over: str | None = None
@@ -291,6 +330,30 @@ BODIES_IN_PLACE: dict[str, tuple[type[SvirError], bytes]] = {
 }
 
 
+NEUTRAL = ("an error event in words", "an unknown field", "no json", "no object", "no utf-8",
+           "an end inside an event", "an endless event", "a deep nest")  # fmt: skip
+"""Streams that are wrong for every API."""
+
+
+def begun(api: Api) -> tuple[bytes, ...]:
+    """The pieces of an answer up to its first words."""
+    return tuple(piece for piece in Reply.events(TextDelta("Hel"), api=api).body or () if isinstance(piece, bytes))
+
+
+def streams_of(api: Api) -> Iterator[ErrorPath]:
+    """Streams of an API that go wrong after their first words."""
+    said = begun(api)
+    for name in NEUTRAL:
+        error, pieces = STREAMS[name]
+        reply = Reply(200, {"content-type": "text/event-stream", **HEADERS}, (*said, *pieces))
+        for call in (complete, stream):
+            yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call)
+    failed = Reply.events(TextDelta("Hello"), ServerError(SERVER), api=api)
+    yield calling("an error in a stream", ServerError, failed)
+    yield calling("a stream that ends early", TruncatedStreamError, Reply.stream(*said))
+    yield calling("too many bytes", ResponseLimitError, Reply.stream(*said), limits=Limits(wire_bytes=50))
+
+
 def streams() -> Iterator[ErrorPath]:
     for name, (error, pieces) in STREAMS.items():
         reply = Reply(200, {"content-type": "text/event-stream", **HEADERS}, (text("Hello"), *pieces))
@@ -361,16 +424,16 @@ def closed_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def wires() -> Iterator[ErrorPath]:
+def wires(api: Api = openai_chat.API) -> Iterator[ErrorPath]:
     for name, (error, raw) in RAW.items():
         yield calling(f"{name} for a response", error, Reply(raw=raw, end=End.CLOSE))
     yield calling("a chunk that is none", ProtocolError, _BAD_CHUNK)
     yield calling("a chunk that is none, relayed", ProtocolError, _BAD_CHUNK, call=send)
     yield calling("no answer", ResponseTimeoutError, Reply.silence(), idle_timeout=0.1)
     for call in (complete, stream, send):
-        stalled = Reply.stream(text("Hel"), end=End.STALL)
+        stalled = Reply.stream(*begun(api), end=End.STALL)
         yield calling(f"silence inside, {call.__name__}", ResponseTimeoutError, stalled, idle_timeout=0.1, call=call)
-        reset = Reply.stream(text("Hel"), framing=Framing.CHUNKED, end=End.RESET)
+        reset = Reply.stream(*begun(api), framing=Framing.CHUNKED, end=End.RESET)
         cut = TransportError if call is send else TruncatedStreamError
         yield calling(f"a reset inside, {call.__name__}", cut, reset, call=call)
     yield calling("a reset in place of a head", TransportError, Reply(raw=b"", end=End.RESET))
@@ -404,9 +467,9 @@ def wires() -> Iterator[ErrorPath]:
 def making(name: str, *, base: Any = f"http://127.0.0.1:1/{PATH}", **options: Any) -> ErrorPath:
     """A client that cannot be made."""
 
-    async def run(_site: Site) -> None:
+    async def run(site: Site) -> None:
         given: dict[str, Any] = {"api_key": KEY, "headers": {"x-tenant": HEADER}, **options}
-        AsyncClient.openai(base, **given)
+        site.make(base, **given)
 
     return ErrorPath(f"making a client with {name}", ConfigError, run)
 
@@ -415,18 +478,18 @@ ENVIRONMENT = {"SVIR_URL": f"ftp://{HOST}/{PATH}?{QUERY}", "SVIR_API_KEY": f"{KE
 """What the variables hold while a path is gone."""
 
 
-async def _from_env(_site: Site) -> None:
-    AsyncClient.from_env(headers={"x-tenant": HEADER})
+async def _from_env(site: Site) -> None:
+    site.kind.from_env(headers={"x-tenant": HEADER})
 
 
 def _key_file(name: str, content: bytes) -> ErrorPath:
     """A client whose key is in a file that holds none."""
 
-    async def run(_site: Site) -> None:
+    async def run(site: Site) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "key"
             path.write_bytes(content)
-            AsyncClient.openai(f"http://127.0.0.1:1/{PATH}", api_key_file=path, headers={"x-tenant": HEADER})
+            site.make(f"http://127.0.0.1:1/{PATH}", api_key_file=path, headers={"x-tenant": HEADER})
 
     return ErrorPath(f"a key file with {name}", ConfigError, run)
 
@@ -485,22 +548,25 @@ def mistakes() -> Iterator[ErrorPath]:
         )
 
 
-async def _after_close(client: AsyncClient, request: Request) -> None:
-    await client.aclose()
+async def _after_close(client: AnyClient, request: Request) -> None:
+    if isinstance(client, AsyncClient):
+        await client.aclose()
+    else:
+        client.close()
     await complete(client, request)
 
 
-async def _bad_header(client: AsyncClient, request: Request) -> None:
-    await client.complete(request, headers={"x-call": f"{CALL_HEADER}\n"})
+async def _bad_header(client: AnyClient, request: Request) -> None:
+    await done(client.complete(request, headers={"x-call": f"{CALL_HEADER}\n"}))
 
 
-async def _bad_idle(client: AsyncClient, request: Request) -> None:
-    await client.complete(request, headers={"x-call": CALL_HEADER}, idle_timeout=0)
+async def _bad_idle(client: AnyClient, request: Request) -> None:
+    await done(client.complete(request, headers={"x-call": CALL_HEADER}, idle_timeout=0))
 
 
-async def _no_base(client: AsyncClient, _request: Request) -> None:
-    whole = AsyncClient.openai(None, endpoint=f"http://127.0.0.1/{PATH}?{QUERY}", api_key=KEY, headers={"x-a": HEADER})
-    await whole.list_models()
+async def _no_base(client: AnyClient, _request: Request) -> None:
+    url = f"http://127.0.0.1/{PATH}?{QUERY}"
+    await list_models(type(client).openai(None, endpoint=url, api_key=KEY, headers={"x-a": HEADER}), HI)
 
 
 async def _bad_key() -> str:
@@ -524,3 +590,25 @@ KEY_FUNCTIONS: dict[str, Callable[[], Any]] = {
 }
 
 PATHS: tuple[ErrorPath, ...] = (*refusals(), *streams(), *listings(), *wires(), *mistakes())
+
+
+def counts() -> Iterator[ErrorPath]:
+    for status, error in STATUSES.items():
+        yield calling(f"counting, status {status}", error, refusal(status, BODIES["an object"]), call=count_tokens)
+    for name, body in {"no json": SERVER.encode(), "no count": json.dumps({"x": SERVER}).encode()}.items():
+        reply = Reply(200, {"content-type": "application/json"}, (body,))
+        yield calling(f"counting, {name}", ProtocolError, reply, call=count_tokens)
+
+
+APIS: dict[str, Api] = {
+    "responses": openai_responses.API,
+    "anthropic": anthropic_messages.API,
+    "gemini": gemini.API,
+}
+"""The constructors beside ``openai``, and their APIs."""
+
+
+def paths_of(constructor: str) -> tuple[ErrorPath, ...]:
+    """The ways to an error of a client of another API."""
+    api = APIS[constructor]
+    return (*refusals(), *streams_of(api), *listings(), *wires(api), *counts(), *mistakes())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -14,13 +14,15 @@ import httpx
 import httpx2
 import pytest
 
+from svir_client import Client
+from svir_client.sync.loop_thread import loop_thread
 from svir_client.testing import MockServer
 from svir_client.transport import Transport
 from svir_core.errors import ErrorKind, SvirError
 from svir_transport.h11 import H11Transport
 from svir_transport.httpx import HttpxTransport
 from tests.secrecy.canary import HOST, Log, leaks
-from tests.secrecy.paths import ENVIRONMENT, PATHS, ErrorPath, Site
+from tests.secrecy.paths import APIS, ENVIRONMENT, PATHS, ErrorPath, Site, paths_of
 from tests.svir_client.chat import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -58,6 +60,26 @@ def without_the_host(host: Any, *arguments: Any, **options: Any) -> Any:
     return _LOOK_UP(host, *arguments, **options)
 
 
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a path may look at: names, and variables."""
+    monkeypatch.setattr(socket, "getaddrinfo", without_the_host)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+async def nothing_given_away(path: ErrorPath, transport: str, api: str) -> None:
+    """Go the path: its error is of this very class, so that it was reached, and shows nothing."""
+    log = Log()
+    with anyio.fail_after(SECONDS):
+        async with TRANSPORTS[transport]() as mover, MockServer(*path.replies, tls=path.tls) as server:
+            with log, pytest.raises((path.error, SvirError)) as caught:
+                await path.run(Site(server.origin, mover, api=api))
+            address = server.origin.partition("://")[2]
+        assert type(caught.value) is path.error
+        assert leaks(caught.value, log, address) == []
+
+
 @pytest.mark.parametrize(
     ("path", "transport"),
     [
@@ -67,19 +89,40 @@ def without_the_host(host: Any, *arguments: Any, **options: Any) -> Any:
         if transport != path.not_over
     ],
 )
-async def test_an_error_gives_nothing_away(path: ErrorPath, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "getaddrinfo", without_the_host)
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+@pytest.mark.usefixtures("surroundings")
+async def test_an_error_gives_nothing_away(path: ErrorPath, transport: str) -> None:
+    await nothing_given_away(path, transport, "openai")
+
+
+@pytest.mark.parametrize(
+    ("api", "path"), [pytest.param(api, path, id=f"{path.name}-{api}") for api in APIS for path in paths_of(api)]
+)
+@pytest.mark.usefixtures("surroundings")
+async def test_an_error_of_another_api_gives_nothing_away(api: str, path: ErrorPath) -> None:
+    await nothing_given_away(path, "h11", api)
+
+
+def ended_at_once(work: Coroutine[Any, Any, object]) -> None:
+    """Run what awaits nothing: a blocking client's call, on a thread without an event loop."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("it waits for an event loop")
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.name) for path in PATHS])
+@pytest.mark.usefixtures("surroundings")
+def test_an_error_of_the_blocking_client_gives_nothing_away(path: ErrorPath) -> None:
     log = Log()
-    with anyio.fail_after(SECONDS):
-        async with TRANSPORTS[transport]() as mover, MockServer(*path.replies, tls=path.tls) as server:
-            with log, pytest.raises((path.error, SvirError)) as caught:
-                await path.run(Site(server.origin, mover))
-            address = server.origin.partition("://")[2]
-        error = caught.value
-        assert type(error) is path.error or transport != "h11"  # which kind it is over others, conformance tells
-        assert leaks(error, log, address) == []
+    transport = H11Transport(ssl_context=_TRUST)
+    with MockServer(*path.replies, tls=path.tls).in_thread() as server:
+        with log, pytest.raises((path.error, SvirError)) as caught:
+            ended_at_once(path.run(Site(server.origin, transport, Client)))
+        address = server.origin.partition("://")[2]
+        loop_thread().call(transport.aclose)
+    assert type(caught.value) is path.error
+    assert leaks(caught.value, log, address) == []
 
 
 def test_every_kind_of_error_has_its_paths() -> None:
