@@ -66,6 +66,7 @@ def read(report: Any) -> Usage | None:
         report.get("total_tokens"),
         _detail(report, "completion_tokens_details", "reasoning_tokens"),
         _detail(report, "prompt_tokens_details", "cached_tokens"),
+        _detail(report, "prompt_tokens_details", "cache_write_tokens"),
     ]
     if figures[0] is None or figures[1] is None or not all(_is_count(figure) for figure in figures):
         return None
