@@ -297,7 +297,6 @@ class AsyncClient(Constructors, Unique):
         return Driver(
             begin,
             self._transport,
-            closed=lambda: self._closed and self._owns_transport,
             connect_timeout=self._connect_timeout,
             idle_timeout=self._idle_timeout if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
         )

@@ -15,7 +15,7 @@ import anyio
 from svir_client import files
 from svir_client.transport import Transport, TransportResponse
 from svir_core.call import Call, ReadError, Retry
-from svir_core.errors import ConfigError, SvirError
+from svir_core.errors import SvirError
 from svir_core.event import Events
 from svir_core.http_message import HttpRequest, ResponseHead
 
@@ -23,8 +23,8 @@ C = TypeVar("C", bound=Call)
 
 
 class Driver(Generic[C]):
-    """A call that was made ready and not yet sent. ``begin`` gives its state machine, ``closed`` tells whether
-    this side has closed the transport, both timeouts are seconds.
+    """A call that was made ready and not yet sent. ``begin`` gives its state machine,
+    both timeouts are seconds.
 
     Attributes:
         head: the head of the latest response, a refused one too; ``None`` before there is any.
@@ -33,7 +33,6 @@ class Driver(Generic[C]):
 
     __slots__ = (
         "_begin",
-        "_closed",
         "_connect_timeout",
         "_idle_timeout",
         "_transport",
@@ -52,13 +51,11 @@ class Driver(Generic[C]):
         begin: Callable[[], Awaitable[C]],
         transport: Transport,
         *,
-        closed: Callable[[], bool],
         connect_timeout: float,
         idle_timeout: float,
     ) -> None:
         self._begin = begin
         self._transport = transport
-        self._closed = closed
         self._connect_timeout = connect_timeout
         self._idle_timeout = idle_timeout
         self.head: ResponseHead | None = None
@@ -88,12 +85,6 @@ class Driver(Generic[C]):
             if not isinstance(last, Retry):
                 raise last.error or RuntimeError("a refusal without an error")
             request = last.http_request
-
-    def cut(self) -> Events:
-        """The connection failed: an input that ended, which the decoder judges; unless this side closed it."""
-        if self._closed():
-            return Events((), self.call.fail(ConfigError("the client was closed while the answer was read")))
-        return self.finish()
 
     def finish(self) -> Events:
         """The body of the answer ended: its last events."""

@@ -231,8 +231,8 @@ class Stream(OpenResponse):
                 data = await anext(self._driver.body, None)
             else:
                 data = await shape.within(self._receive, self._output())
-        except TransportError:
-            return self._driver.cut()
+        except TransportError:  # an input that ended, which the decoder judges
+            return self._driver.finish()
         except SvirError as error:
             return Events((), self._driver.call.fail(error))
         return self._driver.finish() if data is None else self._driver.call.push(data)

@@ -368,7 +368,7 @@ async def test_a_client_that_is_closed_ends_the_reader() -> None:
         ((events, error),) = seen
         assert events == []
         assert isinstance(error, ConfigError)
-        assert error.detail == "the client was closed while the answer was read"
+        assert error.detail == "the connection was closed on this side: ClosedResourceError"
         assert error.partial is not None
         assert error.partial.text == "Hel"
 

@@ -114,7 +114,7 @@ def test_closing_the_client_ends_a_stream_that_is_read() -> None:
             with client.stream(REQUEST) as stream:
                 next(stream)
                 reading.set()
-                with pytest.raises(ConfigError, match="client was closed"):
+                with pytest.raises(ConfigError, match="closed on this side"):
                     next(stream)
 
         with InThread(read):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svir_core.errors import ConfigError, ResponseLimitError, ResponseTimeoutError, TransportError
+from svir_core.errors import ConfigError, ResponseLimitError, ResponseTimeoutError
 from svir_core.transport_fault import HEAD_TOO_LARGE, head_too_large, idle_timed_out, response_closed, transport_closed
 
 
@@ -12,6 +12,6 @@ def test_kinds_words_and_what_is_unsent() -> None:
         "nothing moved on the connection for 30 s", unsent=True
     )
     assert head_too_large() == ResponseLimitError("the response head is larger than 262144 bytes")
-    assert response_closed() == TransportError("the response was closed before its end")
+    assert response_closed() == ConfigError("the response was closed before its end")
     assert transport_closed() == ConfigError("the transport is closed", unsent=True)
     assert int(HEAD_TOO_LARGE) == 431
