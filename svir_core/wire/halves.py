@@ -14,6 +14,11 @@ class Halves:
     def __init__(self) -> None:
         self._half = ""
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a first half waits for the other."""
+        return bool(self._half)
+
     def push(self, piece: str) -> str:
         """What ``piece`` completes; a first half at its end waits for the other."""
         if not self._half and piece.isascii():

@@ -18,6 +18,7 @@ from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
 from svir_core.slow_json import exact_text, read_any
 from svir_core.wire.anthropic_messages.said import Said
 from svir_core.wire.anthropic_messages.table import API_NAME, CALL, SOURCE, TEXT
+from svir_core.wire.halves import Halves
 from svir_core.wire.json_value import Json, is_array, is_object
 
 Say = Callable[[str], None]
@@ -27,28 +28,6 @@ SIGNATURE: Final = "signature"
 INPUT: Final = "input"
 
 CALL_KEYS: Final = frozenset({"type", "id", "name", INPUT})
-
-
-class Halves:
-    """Text in pieces: half of a surrogate pair waits for the other half."""
-
-    __slots__ = ("half",)
-
-    def __init__(self) -> None:
-        self.half = ""
-
-    def push(self, piece: str) -> str:
-        """What ``piece`` completes."""
-        if not self.half and piece.isascii():
-            return piece
-        piece = self.half + piece
-        self.half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
-        return sanitize(piece[:-1] if self.half else piece)
-
-    def finish(self) -> str:
-        """What waits, which is no character."""
-        half, self.half = self.half, ""
-        return "\ufffd" if half else ""
 
 
 class Block(ABC):
@@ -102,7 +81,7 @@ class Spoken(Block):
     @property
     def waits(self) -> bool:
         """Whether half a character is held back."""
-        return bool(self._halves.half)
+        return self._halves.waiting
 
     def _speak(self, piece: str) -> None:
         piece = self._halves.push(piece)
