@@ -12,7 +12,7 @@ import anyio
 import pytest
 import trustme
 
-from svir_core.errors import ResponseTimeoutError, TransportError
+from svir_core.errors import ConfigError, ResponseTimeoutError
 from svir_transport.httpx import HttpxTransport
 from tests.svir_transport.httpx.http2_server import Http2Server, http2_server
 
@@ -100,7 +100,7 @@ async def test_a_cancelled_read_stops_the_server(server: Http2Server, transport:
     with anyio.move_on_after(0.05):
         await anext(body)
     await server.stopped()
-    with pytest.raises(TransportError):
+    with pytest.raises(ConfigError):
         await anext(body)
 
 
