@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,17 +61,11 @@ def streams() -> Iterator[bytes]:
             yield _condensed(b"".join(map(_content, case["chunks"])))
 
 
-def gemini() -> Iterator[bytes]:
-    """What the decoder cases of Gemini push."""
-    for case in _documents("decoder/gemini"):
-        yield b"".join(map(_content, case["chunks"]))
-
-
-def anthropic_messages() -> Iterator[bytes]:
-    """The recorded streams of Anthropic Messages, and what its decoder cases push."""
-    for path in sorted((CASES / "decoder" / "anthropic_messages").rglob("*.sse")):
+def of_api(name: str) -> Iterator[bytes]:
+    """The recorded streams of another API than Chat Completions, and what its decoder cases push."""
+    for path in sorted((CASES / "decoder" / name).rglob("*.sse")):
         yield path.read_bytes()
-    for case in _documents("decoder/anthropic_messages"):
+    for case in _documents(f"decoder/{name}"):
         if "chunks" in case:
             yield b"".join(map(_content, case["chunks"]))
 
@@ -96,8 +91,9 @@ def texts() -> Iterator[bytes]:
 
 SOURCES: Final[Mapping[str, Callable[[], Iterator[bytes]]]] = {
     "streams": streams,
-    "anthropic_messages": anthropic_messages,
-    "gemini": gemini,
+    "openai_responses": partial(of_api, "openai_responses"),
+    "anthropic_messages": partial(of_api, "anthropic_messages"),
+    "gemini": partial(of_api, "gemini"),
     "bodies": bodies,
     "texts": texts,
 }

@@ -83,12 +83,12 @@ class EventWriter:
 
     # --- items -----------------------------------------------------------------------------------
 
-    def open(self, fields: Json) -> int:
-        """An item begins; its place. One without an id gets its own."""
+    def open(self, item: Any) -> int:
+        """An item begins; its place."""
         index = self._next
         self._next += 1
         self.begin()
-        self.event("response.output_item.added", output_index=index, item=fields)
+        self.event("response.output_item.added", output_index=index, item=item)
         return index
 
     def new_id(self, kind: str) -> str:

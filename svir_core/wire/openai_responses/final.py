@@ -38,9 +38,9 @@ def items(response: Json, forgive: Forgive) -> list[tuple[int, Json]]:
 
 
 def at(payload: Any, where: tuple[str, ...]) -> Any:
-    """The response in its payload: under these keys."""
+    """The response in its payload: under these keys; ``None`` where there is none."""
     for key in where:
-        payload = payload[key]
+        payload = payload.get(key)
     return payload
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from svir_core.errors import ConfigError
+from svir_core.json_text import sanitize
 from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
 from svir_core.slow_json import read_any
 from svir_core.wire.json_value import Json
@@ -18,7 +19,7 @@ from svir_core.wire.openai_responses.event_writer import EventWriter, call_of, p
 from svir_core.wire.openai_responses.finish import Told
 from svir_core.wire.openai_responses.output import id_of
 from svir_core.wire.openai_responses.own import own_item, verbatim
-from svir_core.wire.openai_responses.speech import LISTS, texts_of
+from svir_core.wire.openai_responses.speech import texts_of
 from svir_core.wire.openai_responses.table import (
     CALL_TEXTS,
     FUNCTION,
@@ -29,6 +30,9 @@ from svir_core.wire.openai_responses.table import (
     SUMMARY_SOURCE,
     Step,
 )
+
+NAMES = ("id", "type", "role", "phase", "call_id", "name")
+"""What says which item it is, from its beginning."""
 
 SUMMARIES = frozenset({SUMMARY_SOURCE, "thought"})
 """The sources of reasoning that are summaries; that of any other source goes out as the thoughts themselves."""
@@ -124,11 +128,16 @@ def _write_call(writer: EventWriter, call: ToolCall) -> None:
     writer.close(place, call_of(FUNCTION, item_id, call.id, call.name, call.arguments, status))
 
 
-def _emptied(fields: Json) -> Json:
-    """What of an item is empty while nothing of it has come."""
-    if fields["type"] in CALL_TEXTS:
-        return {CALL_TEXTS[fields["type"]]: ""}
-    return {key: [] for key in LISTS if key in fields and fields["type"] in (MESSAGE, REASONING)}
+def _begun(fields: Json, whole: orjson.Fragment) -> Any:
+    """An item as it opens: a text or a call without what comes of it later, any other as it is."""
+    kind = fields["type"]
+    if kind not in (MESSAGE, REASONING, *CALL_TEXTS):
+        return whole
+    begun: Json = {key: sanitize(fields[key]) for key in NAMES if isinstance(fields.get(key), str)}
+    if kind == REASONING:
+        return begun | {"summary": []}
+    later: Json = {"content": []} if kind == MESSAGE else {CALL_TEXTS[kind]: ""}
+    return begun | {"status": "in_progress"} | later
 
 
 def _write_own(writer: EventWriter, own: Opaque) -> Json:
@@ -136,7 +145,7 @@ def _write_own(writer: EventWriter, own: Opaque) -> Json:
     fields: Json = read_any(own.json)
     kind = fields["type"]
     whole = orjson.Fragment(verbatim(own))
-    place = writer.open({**fields, **_emptied(fields)})
+    place = writer.open(_begun(fields, whole))
     item_id = id_of(fields) or ""
     for _, index, part_type, text in texts_of(fields, kind):
         writer.open_part(place, item_id, part_type, index)

@@ -131,6 +131,11 @@ def test_what_a_server_says_beyond_the_protocol_is_kept_when_asked() -> None:
     assert kept == {"timings": {"n": 1}, "service_tier": "flex", "usage": USAGE}
 
 
+def test_a_last_event_without_its_response_has_what_stands_beside() -> None:
+    end = event("response.completed", timings={"n": 1})
+    assert refused(stream(said(0, "Hi"), end=end), "wrong_type", extra=True).answer.extra == {"timings": {"n": 1}}
+
+
 def test_numbers_that_no_float_holds_are_kept_as_text() -> None:
     end = b'data: {"type":"response.completed","response":{"status":"completed","output":[],"x":1e400}}\n\n'
     assert both(stream(end=end), extra=True).answer.extra == {"x": "1e400"}
