@@ -24,12 +24,16 @@ OWN = {name: folder.partition("/")[0] for name, folder in FOLDERS.items()}
 def allowed(name: str) -> set[str]:
     """The packages, besides the standard library, that a distribution may import: its own, and what it asks for."""
     project = tomllib.loads((ROOT / FOLDERS[name] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {OWN[name]} | {OWN.get(each.name, each.name) for each in map(Requirement, project["dependencies"])}
+    return {OWN[name]} | {
+        OWN.get(each.name, each.name.replace("-", "_")) for each in map(Requirement, project["dependencies"])
+    }
 
 
 LATE = {
     "svir_core/structure_model.py": {"msgspec", "pydantic"},
     "svir_client/testing/cancel.py": {"trio"},
+    "svir_client/tools/mcp.py": {"mcp", "mcp_types"},
+    "svir_client/tools/result.py": {"msgspec"},
     "svir_client/testing/pytest_plugin.py": {"pytest"},
 }
 """Imported inside a function, for the caller who uses them; or by a module that only pytest imports."""
@@ -37,7 +41,7 @@ LATE = {
 STANDARD = {
     "__future__", "abc", "base64", "binascii", "codecs", "collections", "contextlib", "dataclasses", "datetime",
     "enum", "functools", "hashlib", "http", "ipaddress", "itertools", "json", "math", "operator", "os", "re", "sys",
-    "time", "types", "typing", "urllib",
+    "textwrap", "time", "types", "typing", "urllib",
 }  # fmt: skip
 """All of the standard library that core has business with. A module that is new here reaches no file, socket, thread
 or process, or else it stands in ``PART`` too."""

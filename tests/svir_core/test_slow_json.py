@@ -90,10 +90,10 @@ def test_a_number_that_no_float_holds_keeps_its_spelling(number: str) -> None:
 
 
 def test_what_is_read_may_be_too_deep_to_be_written() -> None:
-    value = read_exact("[" * 254 + "]" * 254)
-    assert exact_text(value) == "[" * 254 + "]" * 254
+    value = read_exact("[" * 255 + "]" * 255)
+    assert exact_text(value[0]) == "[" * 254 + "]" * 254
     with pytest.raises(ProtocolError, match="deeper"):
-        exact_text([[value]])  # orjson before 3.12 still writes 255
+        exact_text(value)
 
 
 @pytest.mark.parametrize(
