@@ -6,6 +6,7 @@ from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
 from svir_client.sync import Client, SyncRawStream, SyncStream, SyncTextStream
+from svir_client.tracing import Trace, TraceEvent, console
 from svir_client.transport import Transport, TransportResponse
 from svir_core.compat import Compatibility
 
@@ -23,6 +24,10 @@ __all__ = (
     "Timeout",
     "Until",
     "wrap",
+    # tracing: svir_client.tracing has the other sinks
+    "Trace",
+    "TraceEvent",
+    "console",
     # what the client gives
     "RateLimit",
     "RawStream",

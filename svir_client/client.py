@@ -291,7 +291,10 @@ class AsyncClient(Constructors, Unique):
         driver = self._exchange(request, headers, idle_timeout)
         if not self._layers:
             return Stream(driver)
-        return Stream(driver, Chain(self._layers, lambda asked: self._exchange(asked, headers, idle_timeout), request))
+        chain = Chain(
+            self._layers, lambda asked: self._exchange(asked, headers, idle_timeout), request, api=self._api.name
+        )
+        return Stream(driver, chain)
 
     def _driver(self, begin: Callable[[], Awaitable[C]], idle_timeout: float | None = None) -> Driver[C]:
         return Driver(

@@ -17,7 +17,7 @@ from svir_client.transport import Transport, TransportResponse
 from svir_core.call import Call, ReadError, Retry
 from svir_core.errors import SvirError
 from svir_core.event import Events
-from svir_core.http_message import HttpRequest, ResponseHead
+from svir_core.http_message import Headers, HttpRequest, ResponseHead
 
 C = TypeVar("C", bound=Call)
 
@@ -28,6 +28,7 @@ class Driver(Generic[C]):
 
     Attributes:
         head: the head of the latest response, a refused one too; ``None`` before there is any.
+        sent_headers: the headers of the latest request, the key among them: what must be kept out of a record.
         call, response, body: of the answer; they are there once :meth:`open` has returned.
     """
 
@@ -40,6 +41,7 @@ class Driver(Generic[C]):
         "call",
         "head",
         "response",
+        "sent_headers",
     )
 
     call: C
@@ -59,6 +61,7 @@ class Driver(Generic[C]):
         self._connect_timeout = connect_timeout
         self._idle_timeout = idle_timeout
         self.head: ResponseHead | None = None
+        self.sent_headers: Headers = ()
 
     async def open(self) -> None:
         """Send the request, and at most one retry, until an answer begins.
@@ -69,6 +72,7 @@ class Driver(Generic[C]):
         call = await self._begin()
         request = call.start()
         while True:
+            self.sent_headers = request.headers
             response = await self._send(call, request)
             self.head = response.head
             begun = False

@@ -27,6 +27,12 @@ REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id")
 """Where servers name a request: OpenAI and vLLM, Anthropic, Azure; the first one there is taken."""
 
 
+def request_id_of(head: ResponseHead) -> str | None:
+    """What the server calls the request that ``head`` answers; ``None`` when it does not say."""
+    values = (head.get(name) for name in REQUEST_ID_HEADERS)
+    return next((value for value in values if value), None)
+
+
 class OpenResponse(Unique):
     """What every open response has: the block it lives in, and its head."""
 
@@ -91,8 +97,7 @@ class OpenResponse(Unique):
     @property
     def request_id(self) -> str | None:
         """What the server calls this request; ``None`` when it does not say."""
-        values = (self.head.get(name) for name in REQUEST_ID_HEADERS)
-        return next((value for value in values if value), None)
+        return request_id_of(self.head)
 
     @property
     def rate_limit(self) -> RateLimit | None:

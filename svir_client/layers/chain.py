@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from svir_client.driver import Driver
 from svir_client.layers.layer import Layer, layer_name
+from svir_client.open_response import request_id_of
+from svir_client.redact import Redactor
 from svir_client.stream import Stream
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange
@@ -23,17 +25,23 @@ if TYPE_CHECKING:
 
 
 class Chain:
-    """One call through ``layers``: calling it gives the opened stream. ``begin`` makes the call of a request ready."""
+    """One call through ``layers``: calling it gives the opened stream. ``begin`` makes the call of a request ready.
 
-    __slots__ = ("_begin", "_layers", "_request", "sent")
+    Attributes:
+        api: the name of the wire API of the client whose call it is.
+        drivers: of the requests made so far, in order.
+    """
+
+    __slots__ = ("_begin", "_layers", "_request", "api", "drivers")
 
     def __init__(
-        self, layers: tuple[Layer, ...], begin: Callable[[Request], Driver[Exchange]], request: Request
+        self, layers: tuple[Layer, ...], begin: Callable[[Request], Driver[Exchange]], request: Request, *, api: str
     ) -> None:
         self._layers = layers
         self._begin = begin
         self._request = request
-        self.sent = 0  # requests made so far
+        self.api = api
+        self.drivers: list[Driver[Exchange]] = []
 
     async def __call__(self, attempt: Attempt) -> Stream:
         """``attempt`` makes a stream of a call that is ready. Raises what the outermost layer does."""
@@ -42,8 +50,9 @@ class Chain:
     async def through(self, index: int, request: Request, attempt: Attempt) -> Stream:
         """The stream that the layers from ``index`` on give for ``request``."""
         if index == len(self._layers):
-            stream = attempt(self._begin(request))
-            self.sent += 1
+            driver = self._begin(request)
+            stream = attempt(driver)
+            self.drivers.append(driver)
             return await stream.__aenter__()
         layer = self._layers[index]
         next = Next(self, index + 1, attempt, layer_name(layer))
@@ -69,7 +78,7 @@ class Next:
         self._index = index
         self._attempt = attempt
         self._name = name
-        self._before = chain.sent
+        self._before = len(chain.drivers)
         self._given: list[Stream] = []
         self._over = False
 
@@ -88,7 +97,27 @@ class Next:
     @property
     def sent(self) -> int:
         """How many requests were made so far by way of this layer: more than one when a layer inside it repeats."""
-        return self._chain.sent - self._before
+        return len(self._drivers)
+
+    @property
+    def api(self) -> str:
+        """The name of the wire API of the client whose call this is: ``openai_chat``."""
+        return self._chain.api
+
+    @property
+    def request_id(self) -> str | None:
+        """What the server calls the latest of these requests, a refused one too; ``None`` when it does not say."""
+        head = self._drivers[-1].head if self._drivers else None
+        return None if head is None else request_id_of(head)
+
+    @property
+    def redactor(self) -> Redactor:
+        """What takes the secrets that these requests were sent with, their keys, out of a text."""
+        return Redactor.of_headers(*(driver.sent_headers for driver in self._drivers))
+
+    @property
+    def _drivers(self) -> list[Driver[Exchange]]:
+        return self._chain.drivers[self._before :]
 
     async def end(self, returned: Stream | None) -> None:
         """The layer has ended, with ``returned``: close every other stream that it was given. What a stream's

@@ -1,0 +1,65 @@
+"""What was said in a call, as the GenAI semantic conventions write it, known secrets taken out (50, Redaction)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from svir_client.redact import Redactor
+from svir_client.tracing.record import Content, sound
+from svir_core.errors import SvirError
+from svir_core.message import CachePoint, Image, Media, Opaque, Part, Reasoning, Text, TextFile, ToolCall, ToolResult
+from svir_core.request import Request
+from svir_core.response import Completion
+
+
+def content_of(
+    request: Request, completion: Completion | None, error: BaseException | None, redactor: Redactor
+) -> Content:
+    """What ``request`` asked and what came of it. Without bytes, paths and URLs of files, and continuation data."""
+    partial = error.partial if isinstance(error, SvirError) else None
+    answer = completion or partial
+    said = error.server_message() if isinstance(error, SvirError) else None
+    messages = [{"role": each.role.value, "parts": parts_of(each.parts)} for each in request.messages]
+    return Content(
+        system=None if request.system is None else redactor.text(request.system),
+        input=tuple(redactor.json(messages)),
+        output=() if answer is None else tuple(redactor.json(parts_of(answer.parts))),
+        server_message=None if said is None else redactor.text(said),
+    )
+
+
+def parts_of(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    """The JSON form of ``parts``."""
+    return [written for part in parts if (written := _part(part)) is not None]
+
+
+def _part(part: Part) -> dict[str, Any] | None:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "content": text}
+        case Reasoning(text=text):
+            return {"type": "reasoning", "content": text}
+        case ToolCall(id=id, name=name, arguments=arguments):
+            return {"type": "tool_call", "id": id, "name": name, "arguments": _json_or_text(arguments)}
+        case ToolResult(call_id=id, content=content):
+            result = content if isinstance(content, str) else parts_of(content)
+            return {"type": "tool_call_response", "id": id, "response": result}
+        case Image(media_type=media_type):
+            return {"type": "file", "modality": "image", "mime_type": media_type}
+        case TextFile(name=name):
+            return {"type": "file", "modality": "text", "name": name}
+        case Media(media_type=media_type):
+            return {"type": "file", "modality": (media_type or "file").partition("/")[0], "mime_type": media_type}
+        case Opaque() | CachePoint():
+            return None
+
+
+def _json_or_text(arguments: str) -> Any:
+    """Arguments as the value that they are, so that a secret is found however it is escaped; or as their text."""
+    try:
+        return orjson.loads(sound(arguments))
+    except orjson.JSONDecodeError:
+        return arguments
