@@ -6,6 +6,7 @@ from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
 from svir_client.sync import Client, SyncRawStream, SyncStream, SyncTextStream
+from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
 from svir_client.tracing import Trace, TraceEvent, console
 from svir_client.transport import Transport, TransportResponse
 from svir_core.compat import Compatibility
@@ -28,6 +29,12 @@ __all__ = (
     "Trace",
     "TraceEvent",
     "console",
+    # tools
+    "ToolContext",
+    "ToolError",
+    "Toolbox",
+    "Tools",
+    "call_all",
     # what the client gives
     "RateLimit",
     "RawStream",

@@ -21,7 +21,7 @@ FAULTS_SHOWN: Final = 5
 """An error names so many faults: enough to mend a call, short enough for a log line."""
 
 
-def parse_json(text: str, into: type[T], *, what: str, complete: bool = True) -> T:
+def parse_json(text: str, into: type[T], *, what: str, complete: bool = True, faults: int = FAULTS_SHOWN) -> T:
     """``text`` as a ``T``: an attrs class, dataclass, TypedDict, NamedTuple, enum, ``dict``, ``list[...]``,
     union, ``Literal``, msgspec ``Struct`` or pydantic model, and all of these inside each other.
 
@@ -29,7 +29,7 @@ def parse_json(text: str, into: type[T], *, what: str, complete: bool = True) ->
     their own policy on those). Of a union, the first member that fits is taken.
 
     ``what`` says in errors what was read. Raises ``ProtocolError`` when it is not ``complete``, is
-    not JSON, nests too deep, or does not fit ``into``, naming up to five places; ``ConfigError`` when
+    not JSON, nests too deep, or does not fit ``into``, naming up to ``faults`` places; ``ConfigError`` when
     ``into`` is nothing that JSON can be read into.
     """
     if not complete:
@@ -39,7 +39,7 @@ def parse_json(text: str, into: type[T], *, what: str, complete: bool = True) ->
     except Unreadable:
         error: SvirError = ConfigError(f"{what}: {_name(into)} is not a type that JSON can be read into")
     except Misfit as misfit:
-        error = ProtocolError(f"{what}: does not fit {_name(into)}: {_shown(misfit)}")
+        error = ProtocolError(f"{what}: does not fit {_name(into)}: {_shown(misfit, faults)}")
     except orjson.JSONDecodeError:
         error = ProtocolError(f"{what}: not JSON")
     except RecursionError:
@@ -53,9 +53,9 @@ def _read(text: str, into: Any) -> Any:
     return reader_of(into)(document) if itself is None else itself(text.encode())
 
 
-def _shown(misfit: Misfit) -> str:
-    shown = "; ".join(f"${path}: {words}" for path, words in misfit.faults[:FAULTS_SHOWN])
-    more = len(misfit.faults) - FAULTS_SHOWN
+def _shown(misfit: Misfit, most: int) -> str:
+    shown = "; ".join(f"${path}: {words}" for path, words in misfit.faults[:most])
+    more = len(misfit.faults) - most
     return shown + (f"; and {more} more" if more > 0 else "")
 
 

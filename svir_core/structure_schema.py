@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import inspect
+import textwrap
 import types
 import typing
 from collections import abc
@@ -32,14 +32,30 @@ def json_schema(kind: Any) -> Json:
     Descriptions come from docstrings, from ``Annotated[T, "words"]`` and ``Annotated[T, Doc("words")]``.
     Raises ``ConfigError`` for a type that JSON cannot be read into.
     """
-    schemas = _Schemas()
     try:
-        root = schemas.root(kind)
+        return _whole(lambda schemas: schemas.root(kind))
     except Unreadable:
         problem = f"{getattr(kind, '__name__', kind)} is not a type that JSON can be read into"
-    else:
-        return {**root, "$defs": schemas.definitions} if schemas.definitions else root
     raise ConfigError(problem)
+
+
+def fields_schema(fields: list[Field]) -> Json:
+    """The JSON Schema of an object with ``fields``: of a function's parameters.
+
+    Raises ``ConfigError`` when one of them has a type that JSON cannot be read into.
+    """
+    try:
+        return _whole(lambda schemas: _object(fields, schemas, {}))
+    except Unreadable:
+        problem = "a field has a type that JSON cannot be read into"
+    raise ConfigError(problem)
+
+
+def _whole(make: Callable[[_Schemas], Json]) -> Json:
+    """What ``make`` gives, with the definitions that it refers to."""
+    schemas = _Schemas()
+    root = make(schemas)
+    return {**root, "$defs": schemas.definitions} if schemas.definitions else root
 
 
 class _Schemas:
@@ -232,7 +248,13 @@ def _described(kind: Any) -> Json:
     words = getattr(get_origin(kind) or kind, "__dict__", {}).get("__doc__")
     if not isinstance(words, str) or not words.strip() or _is_made(get_origin(kind) or kind, words):
         return {}
-    return {"description": inspect.cleandoc(words)}
+    return {"description": _cleaned(words)}
+
+
+def _cleaned(words: str) -> str:
+    """A docstring without the indentation of its code."""
+    first, _, rest = words.expandtabs().partition("\n")
+    return f"{first.strip()}\n{textwrap.dedent(rest)}".strip()
 
 
 def _is_made(kind: Any, words: str) -> bool:
@@ -242,12 +264,11 @@ def _is_made(kind: Any, words: str) -> bool:
 
 
 def _of_class(schemas: _Schemas, kind: Any) -> Json:
-    return schemas.define(kind, lambda: object_schema(fields_of(kind), schemas.of, _described(kind)))
+    return schemas.define(kind, lambda: _object(fields_of(kind), schemas, _described(kind)))
 
 
-def object_schema(fields: list[Field], schema_of: Callable[[Any], Json], described: Json) -> Json:
-    """The schema of an object with ``fields``; also that of a function's parameters."""
-    properties = {field.name: _property(field, schema_of) for field in fields}
+def _object(fields: list[Field], schemas: _Schemas, described: Json) -> Json:
+    properties = {field.name: _property(field, schemas) for field in fields}
     schema: Json = {**described, "type": "object", "properties": properties}
     required = [field.name for field in fields if field.required]
     if required:
@@ -255,8 +276,8 @@ def object_schema(fields: list[Field], schema_of: Callable[[Any], Json], describ
     return {**schema, "additionalProperties": False}
 
 
-def _property(field: Field, schema_of: Callable[[Any], Json]) -> Json:
-    schema = schema_of(field.kind)
+def _property(field: Field, schemas: _Schemas) -> Json:
+    schema = schemas.of(field.kind)
     if field.default is dataclasses.MISSING:
         return schema
     default = field.default.value if isinstance(field.default, Enum) else field.default

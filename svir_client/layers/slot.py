@@ -20,7 +20,7 @@ class Slots:
 
     def __init__(self, count: int) -> None:
         self._free = count
-        self._waiting: deque[_Waiter] = deque()
+        self._waiting: deque[Waiter] = deque()
         self._lock = threading.Lock()
 
     async def acquire(self) -> None:
@@ -30,7 +30,7 @@ class Slots:
             if self._free:  # then nobody waits: what is given back goes to who does
                 self._free -= 1
                 return
-            waiter = _Waiter()
+            waiter = Waiter()
             self._waiting.append(waiter)
         try:
             await waiter.given.wait()
@@ -55,8 +55,8 @@ class Slots:
                 return
 
 
-class _Waiter:
-    """A task that waits, in the event loop where it was made."""
+class Waiter:
+    """A task that waits for ``given``, in the event loop where it was made; any thread may wake it."""
 
     def __init__(self) -> None:
         self.given = anyio.Event()

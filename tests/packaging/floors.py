@@ -26,7 +26,7 @@ FOLDERS: Final = {
 """Each distribution, and the folder of its pyproject.toml."""
 
 NOT_FOR_TESTS: Final = {
-    "basedpyright", "build", "editables", "hatchling", "mypy", "pytest-cov", "ruff",
+    "basedpyright", "build", "editables", "hatchling", "mypy", "pytest-cov", "ruff", "types-jsonschema",
     "anthropic", "google-genai", "llmock",  # the oracles of tests/peers, with dependencies of their own
 }  # fmt: skip
 """What of the development project no test of a shipped package runs with."""

@@ -1,0 +1,30 @@
+"""Where a call stands: what a tool may know beside its arguments (30 section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import NoneType
+from typing import Any
+
+import attrs
+
+from svir_core.check import instance_of
+
+
+@attrs.frozen
+class ToolContext:
+    """Given to a parameter that is annotated with this class, whatever its name; the model does not see it.
+
+    Attributes:
+        session_id: the session that the call belongs to; ``None`` outside of one.
+        run_id: the generation that asked for the call; ``None`` outside of one.
+        call_id: the call's id; set for each call by the toolbox.
+        state: the session's cache, never stored and never traced; ``None`` outside of one.
+        on_error: told of an exception that a tool raised, which the model is not; what it raises is raised.
+    """
+
+    session_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
+    run_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
+    call_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
+    state: Any = attrs.field(default=None, kw_only=True, repr=False, eq=False)
+    on_error: Callable[[Exception], object] | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)

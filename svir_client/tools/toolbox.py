@@ -1,0 +1,27 @@
+"""What can list tools and run calls of them (30 section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
+from svir_client.tools.context import ToolContext
+from svir_core.message import ToolCall, ToolResult
+from svir_core.request import Tool
+
+
+@runtime_checkable
+class Toolbox(Protocol):
+    """Tools to offer, as ``Request(tools=toolbox)`` takes them, and a way to run a call of one."""
+
+    def tools(self) -> Iterable[Tool]:
+        """The tools, in a stable order, their names all different."""
+        ...
+
+    async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+        """The result of ``call``, under its id.
+
+        A failure is a result flagged ``is_error``: a name that is unknown, arguments that do not fit, a tool that
+        raised or was late. Cancellation, ``KeyboardInterrupt`` and the like are raised.
+        """
+        ...
