@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from svir_client.options import ClientOptions, KeyedOptions
 from svir_core.errors import ConfigError
 from svir_core.http_message import Withheld
-from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from svir_core.wire import openai_chat
 from svir_core.wire.api import Api
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Constructors(ABC):
         """A client of OpenAI Responses, by default where OpenAI hosts it. Options and errors: see :meth:`of`."""
         given = Withheld((base_url, options))
         del base_url, options  # a traceback's locals show none of them
+        from svir_core.wire import openai_responses  # imported late, as the next two: most programs speak one API
+
         return cls.of(openai_responses.API, given.value[0], **given.value[1])
 
     @classmethod
@@ -51,8 +53,8 @@ class Constructors(ABC):
         cls,
         base_url: str | None = None,
         *,
-        version: str = anthropic_messages.API.version,
-        auth: str = anthropic_messages.API.auth,
+        version: str = "2023-06-01",
+        auth: str = "x-api-key",
         **options: Unpack[KeyedOptions],
     ) -> Self:
         """A client of Anthropic Messages, by default where Anthropic hosts it; the other options, and the errors, are
@@ -65,6 +67,8 @@ class Constructors(ABC):
         """
         given = Withheld((base_url, options))
         del base_url, options  # a traceback's locals show none of them
+        from svir_core.wire import anthropic_messages
+
         api = anthropic_messages.AnthropicMessages(version=version, auth=auth)
         return cls.of(api, given.value[0], **given.value[1])
 
@@ -73,9 +77,9 @@ class Constructors(ABC):
         cls,
         base_url: str | None = None,
         *,
-        version: str = gemini.API.version,
-        parent: str = gemini.API.parent,
-        auth: str = gemini.API.auth,
+        version: str = "v1beta",
+        parent: str = "models",
+        auth: str = "x-goog-api-key",
         **options: Unpack[KeyedOptions],
     ) -> Self:
         """A client of Gemini, by default of Google's Developer API; the other options, and the errors, are those of
@@ -89,6 +93,8 @@ class Constructors(ABC):
         """
         given = Withheld((base_url, options))
         del base_url, options  # a traceback's locals show none of them
+        from svir_core.wire import gemini
+
         api = gemini.Gemini(version=version, parent=parent, auth=auth)
         return cls.of(api, given.value[0], **given.value[1])
 

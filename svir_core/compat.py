@@ -18,7 +18,7 @@ from svir_core.errors import ConfigError
 from svir_core.wire.api import Alternative, Compat
 from svir_core.wire.failure import Failure
 from svir_core.wire.json_value import is_array, is_object
-from svir_core.wire.names import OPTIONAL_FIELDS, RENAMES
+from svir_core.wire.names import optional_names, other_names
 
 REFUSAL_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter"})
 """``error.code`` of a field that is refused as such, named by ``error.param``. Seen on OpenAI."""
@@ -92,7 +92,7 @@ class Compatibility:
         """What is known, one fact a line, for people."""
         known = self.known()
         lines = [
-            f"{name}: refused by the server, {'left out of requests' if name in OPTIONAL_FIELDS else 'never left out'}"
+            f"{name}: refused by the server, {'left out of requests' if name in optional_names() else 'never left out'}"
             for name in sorted(known.omit)
         ]
         lines += [f"{name}: sent as {other}" for name, other in sorted(known.rename.items())]
@@ -123,12 +123,12 @@ class Compatibility:
     def _check_names(self) -> None:
         """Refuse what no encoder acts on."""
         for name in self._omitted:
-            if name not in OPTIONAL_FIELDS:
+            if name not in optional_names():
                 raise ConfigError(
                     f"'omit' of a compatibility memory: {name!r} is not optional, so it is never left out"
                 )
         for name, other in self._names.items():
-            if other not in RENAMES.get(name, ()):
+            if other not in other_names().get(name, ()):
                 raise ConfigError(f"'rename' of a compatibility memory: {name!r} is never sent as {other!r}")
 
     def __repr__(self) -> str:

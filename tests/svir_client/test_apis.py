@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
@@ -318,3 +319,13 @@ async def test_quirks_belong_to_chat_completions(api: Api) -> None:
     async with talking(api, Reply.text("x", api=api), quirks=Quirk.DONE_OPTIONAL) as (_, client):
         with pytest.raises(ConfigError, match="quirk"):
             await client.complete(HI)
+
+
+def test_the_defaults_are_those_of_the_apis() -> None:
+    def default(make: Callable[..., AsyncClient], name: str) -> object:
+        return inspect.signature(make).parameters[name].default
+
+    for name in ("version", "auth"):
+        assert default(AsyncClient.anthropic, name) == getattr(anthropic_messages.API, name)
+    for name in ("version", "parent", "auth"):
+        assert default(AsyncClient.gemini, name) == getattr(gemini.API, name)

@@ -32,7 +32,7 @@ from svir_core.response import Completion
 from svir_core.wire.anthropic_messages import API, Encoder
 from svir_core.wire.anthropic_messages.content import Content
 from svir_core.wire.anthropic_messages.encode import OPTIONAL, OWNED, optional_fields
-from svir_core.wire.names import OPTIONAL_FIELDS
+from svir_core.wire.names import optional_names
 from tests.svir_core.wire.anthropic_messages.streams import (
     STOP,
     call,
@@ -229,7 +229,7 @@ def test_extra_sets_nothing_that_the_codec_owns(key: str) -> None:
 
 
 def test_a_lean_request_leaves_the_effort_out() -> None:
-    assert set(OPTIONAL) <= OPTIONAL_FIELDS
+    assert set(OPTIONAL) <= optional_names()
     low, off = HI.replace(effort="low"), HI.replace(effort="off")
     assert [sorted(optional_fields(request)) for request in (HI, low, off)] == [[], ["effort"], ["thinking"]]
     for request in (low, off):

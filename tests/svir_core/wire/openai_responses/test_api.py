@@ -33,7 +33,7 @@ def test_the_api_says_where_and_with_what() -> None:
     assert api.key_headers(Secret("sk-1")) == (("authorization", "Bearer sk-1"),)
     assert api.models_path() == api.models_path("x") == "/v1/models"
     assert api.optional_fields(HI) == {"include"}
-    assert api.optional_fields(HI.replace(effort=Effort.OFF)) == {"include", "reasoning"} <= names.OPTIONAL_FIELDS
+    assert api.optional_fields(HI.replace(effort=Effort.OFF)) == {"include", "reasoning"} <= names.optional_names()
     assert api.alternatives(HI.replace(max_tokens=5, system="x")) == ()
 
 
