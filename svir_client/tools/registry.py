@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import attrs
 
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
 from svir_client.tools.context import ToolContext
 from svir_client.tools.error import ToolError
+from svir_client.tools.failure import cut_off, failed, late, unknown
 from svir_client.tools.function_tool import FunctionTool, LateTool, function_tool
 from svir_client.tools.pool import LIMIT, call_all
 from svir_client.tools.result import content_of
@@ -24,9 +25,6 @@ from svir_core.request import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 Approve = Callable[[ToolCall, ToolContext], bool | Awaitable[bool]]
-
-_NAME_SHOWN: Final = 64
-"""Characters of a name that a model made up that go back to it: no tool's is longer."""
 
 
 class Tools(Unique):
@@ -141,37 +139,38 @@ class Tools(Unique):
 
     async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
         """The result of ``call``, under its id; as :class:`svir_client.Toolbox` says."""
-        here = attrs.evolve(context or ToolContext(), call_id=call.id)
+        given = context or ToolContext()
+        here = attrs.evolve(given, call_id=call.id, on_error=functools.partial(self._tell, given.on_error))
         found = self._own.get(call.name)
         if found is None:
             for box in self._boxes:
                 if any(tool.name == call.name for tool in box.tools()):
                     return await box.call(call, here)
-            return _failed(call, f"unknown tool: {call.name[:_NAME_SHOWN]}")
+            return unknown(call)
         if not call.complete:
-            return _failed(call, f"the arguments of {found.tool.name} were cut off: nothing was run")
+            return cut_off(call)
         try:
             arguments = await found.read(call.arguments)
         except ProtocolError as error:
-            return _failed(call, error.detail)
+            return failed(call, error.detail)
         if found.requires_approval and not await self._approved(call, here):
-            return _failed(call, f"the call of {found.tool.name} was not approved: nothing was run")
+            return failed(call, f"the call of {found.tool.name} was not approved: nothing was run")
         return await self._run(call, found, arguments, here)
 
     async def _run(
         self, call: ToolCall, found: FunctionTool, arguments: Mapping[str, Any], context: ToolContext
     ) -> ToolResult:
-        name = found.tool.name
         try:
             return ToolResult(call.id, content_of(await found.run(arguments, context)))
         except ToolError as error:
-            return _failed(call, str(error) or f"tool '{name}' failed")
+            return failed(call, str(error) or None)
         except LateTool:
-            return _failed(call, f"tool '{name}' did not end within {found.timeout:g} s")
+            return late(call, found.timeout)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is a result; on_error has it
             raised = error
-        self._tell(raised, context)
-        return _failed(call, f"tool '{name}' failed")
+        if context.on_error is not None:
+            context.on_error(raised)
+        return failed(call)
 
     async def _approved(self, call: ToolCall, context: ToolContext) -> bool:
         approve = self._approve
@@ -179,8 +178,8 @@ class Tools(Unique):
             return False
         return await outcome(functools.partial(approve, call, context)) is True
 
-    def _tell(self, error: Exception, context: ToolContext) -> None:
-        for told in (self._on_error, context.on_error):
+    def _tell(self, outer: Callable[[Exception], object] | None, error: Exception) -> None:
+        for told in (self._on_error, outer):
             if told is not None:
                 told(error)
 
@@ -202,7 +201,3 @@ class Tools(Unique):
 
     def __repr__(self) -> str:
         return f"Tools({', '.join(tool.name for tool in self.tools())})"
-
-
-def _failed(call: ToolCall, words: str) -> ToolResult:
-    return ToolResult(call.id, words, is_error=True)

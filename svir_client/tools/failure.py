@@ -1,0 +1,30 @@
+"""What a model is told of a call that failed: words of ours, and of what it wrote at most a name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from svir_core.message import ToolCall, ToolResult
+
+_NAME_SHOWN: Final = 64
+"""Characters of a name that a model made up: no tool's that an API takes is longer."""
+
+
+def failed(call: ToolCall, words: str | None = None) -> ToolResult:
+    """The result of a call that failed; without ``words``, no more than that it did."""
+    return ToolResult(call.id, f"tool '{call.name}' failed" if words is None else words, is_error=True)
+
+
+def unknown(call: ToolCall) -> ToolResult:
+    """The result of a call of a tool that is not there."""
+    return failed(call, f"unknown tool: {call.name[:_NAME_SHOWN]}")
+
+
+def cut_off(call: ToolCall) -> ToolResult:
+    """The result of a call whose arguments did not come to their end."""
+    return failed(call, f"the arguments of {call.name} were cut off: nothing was run")
+
+
+def late(call: ToolCall, seconds: float) -> ToolResult:
+    """The result of a call that took too long."""
+    return failed(call, f"tool '{call.name}' did not end within {seconds:g} s")
