@@ -2,10 +2,12 @@
 
 from svir_client.client import AsyncClient
 from svir_client.layers import Fallback, Layer, Limit, Next, Retry, Timeout, Until, wrap
+from svir_client.parsed import Parsed
+from svir_client.partial import PartialItems, PartialStream
 from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
-from svir_client.sync import Client, SyncRawStream, SyncStream, SyncTextStream
+from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
 from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
 from svir_client.tracing import Trace, TraceEvent, console
 from svir_client.transport import Transport, TransportResponse
@@ -36,9 +38,14 @@ __all__ = (
     "Tools",
     "call_all",
     # what the client gives
+    "Parsed",
+    "PartialItems",
+    "PartialStream",
     "RateLimit",
     "RawStream",
     "Stream",
+    "SyncPartialItems",
+    "SyncPartialStream",
     "SyncRawStream",
     "SyncStream",
     "SyncTextStream",

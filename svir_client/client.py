@@ -16,6 +16,7 @@ from svir_client.key import ApiKey, KeySource
 from svir_client.layers.chain import Chain
 from svir_client.layers.layer import Layer, checked_layers
 from svir_client.options import CONNECT_SECONDS, IDLE_SECONDS
+from svir_client.parsed import Parsed, asking_for, parsed
 from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.transport import Transport
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 C = TypeVar("C", bound=Call)
+T = TypeVar("T")
 
 
 class AsyncClient(Constructors, Unique):
@@ -163,6 +165,21 @@ class AsyncClient(Constructors, Unique):
             async for _ in stream:
                 pass
         return stream.completion
+
+    async def parse(
+        self, request: Request, into: type[T], *, headers: HeadersLike | None = None, idle_timeout: float | None = None
+    ) -> Parsed[T]:
+        """The whole answer as a ``T``, and the answer itself: ``value, completion = await client.parse(request, T)``.
+
+        The answer must fit ``Schema.of(into)``, unless the request has a ``response_format`` of its own. Raises what
+        :meth:`complete` raises; ``ConfigError`` for a type that JSON cannot be read into; ``ProtocolError``, with what
+        came on ``.partial``, for an answer that finished otherwise than with ``stop``, is not JSON, or does not fit.
+        """
+        given = Withheld(headers)
+        del headers  # a traceback's locals show no value
+        self._check_request(request)
+        asked = asking_for(request, into)
+        return parsed(await self.complete(asked, headers=given.value, idle_timeout=idle_timeout), into)
 
     def stream(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from svir_client.driver import Driver
 from svir_client.open_response import OpenResponse
+from svir_client.partial import PartialStream
 from svir_client.shape import FIRST_TOKEN, TOTAL, Deadline, Idle, Shape, Stalled
 from svir_client.unique import Unique
 from svir_client.watch import Inspector
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     Attempt = Callable[[Driver[Exchange]], "Stream"]
+
+T = TypeVar("T")
 
 
 class Stream(OpenResponse):
@@ -61,6 +64,13 @@ class Stream(OpenResponse):
     def text(self) -> TextStream:
         """The visible text alone, piece by piece; the rest of the events are read and passed over."""
         return TextStream(self)
+
+    def partial(self, into: type[T]) -> PartialStream[T]:
+        """The answer as a ``T`` that is being written, from a stream whose text was not read yet.
+
+        The request asks for it: ``request.replace(response_format=Schema.of(T))``. See :class:`PartialStream`.
+        """
+        return PartialStream(self, into)
 
     async def peek(self) -> Event | None:
         """The event that comes next, and still does after this; ``None`` after the last. Raises what iterating would.
@@ -152,6 +162,12 @@ class Stream(OpenResponse):
         finally:
             if self._shape is not None:
                 self._shape.closed(self)
+
+    async def _next_read(self) -> list[Event]:
+        """The events of the next read, or those that are left of the last; ``Completed`` by itself, none at the end."""
+        async for event in self:
+            return [event, *self._buffer]
+        return []
 
     def _start(self) -> Awaitable[None]:
         return self._driver.open() if self._opening is None else self._open_through(self._opening)

@@ -44,11 +44,14 @@ class PartialJson:
     ``push`` and ``finish`` raise ``ProtocolError`` that names the character, counted from 0, at which the text is no
     JSON, and when it nests deeper than 256 levels; ``ResponseLimitError`` when it is longer than 16 Mi characters.
     What was shown stays, and every later call raises the same error.
+
+    Attributes:
+        news: whether the last ``push`` or ``finish`` had more to show, before it failed if it did.
     """
 
     __slots__ = (
-        "_digits", "_error", "_expected", "_high", "_is_key", "_key", "_literal", "_news", "_number", "_offset",
-        "_open", "_parts", "_path", "_stack", "_step", "_top",
+        "_digits", "_error", "_expected", "_high", "_is_key", "_key", "_literal", "_number", "_offset", "_open",
+        "_parts", "_path", "_stack", "_step", "_top", "news",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -58,7 +61,7 @@ class PartialJson:
         self._step: _Step = PartialJson._value
         self._error: SvirError | None = None
         self._offset = 0
-        self._news = False
+        self.news = False
         self._key = ""
         self._is_key = False
         self._open = False
@@ -91,11 +94,11 @@ class PartialJson:
         """Whether the value is whole, so that only blanks may follow. Of a number, only the end tells."""
         return self._step is PartialJson._nothing
 
-    def push(self, text: str) -> bool:
-        """Read the next piece; whether more can be shown than before it."""
+    def push(self, text: str) -> None:
+        """Read the next piece."""
         if self._error is not None:
             raise self._error
-        self._news = False
+        self.news = False
         room = DOCUMENT_BYTES - self._offset
         piece = text[:room]
         position = 0
@@ -104,18 +107,16 @@ class PartialJson:
         if len(text) > room:
             self._fail(ResponseLimitError(f"the answer is JSON of more than {DOCUMENT_BYTES} characters"))
         self._offset += len(piece)
-        return self._news
 
-    def finish(self) -> bool:
-        """The text has ended; whether that shows more: a number that stands alone is whole only now."""
-        self._news = False
+    def finish(self) -> None:
+        """The text has ended: only now is a number whole that stands alone."""
         if self._error is not None:
             raise self._error
+        self.news = False
         if self._step is PartialJson._in_number and len(self._stack) == 1:
             self._end_number(0)
         if not self.done:
             self._refuse(0, "the rest of the value")
-        return self._news
 
     def complete_items(self, path: tuple[str | int, ...], start: int = 0) -> list[Any]:
         """The items of the array at ``path`` from number ``start`` on that are complete; none when there is no array.
@@ -280,7 +281,7 @@ class PartialJson:
 
     def _add(self, text: str) -> None:
         self._parts.append(text)
-        self._news = self._news or self._open
+        self.news = self.news or self._open
 
     def _end_string(self) -> None:
         whole = "".join(self._parts)
@@ -291,7 +292,7 @@ class PartialJson:
             return
         self._place(whole)
         self._open = False
-        self._news = True
+        self.news = True
         self._step = self._after()
 
     def _in_number(self, text: str, position: int) -> int:
@@ -328,7 +329,7 @@ class PartialJson:
         else:
             self._path.append(self._key)
             container[self._key] = value
-        self._news = True
+        self.news = True
 
     def _place(self, text: str) -> None:
         """The string that is open is ``text`` by now."""
@@ -345,7 +346,7 @@ class PartialJson:
     def _leave(self) -> None:
         del self._path[len(self._stack) - 1 :]
         self._stack.pop()
-        self._news = True
+        self.news = True
         self._step = self._after()
 
     def _after(self) -> _Step:

@@ -5,6 +5,7 @@ classes carry requests to it, and answers back (00 section 5, 30 section 6).
 """
 
 from svir_client.sync.client import Client
+from svir_client.sync.partial import SyncPartialItems, SyncPartialStream
 from svir_client.sync.stream import SyncRawStream, SyncStream, SyncTextStream
 
-__all__ = ("Client", "SyncRawStream", "SyncStream", "SyncTextStream")
+__all__ = ("Client", "SyncPartialItems", "SyncPartialStream", "SyncRawStream", "SyncStream", "SyncTextStream")

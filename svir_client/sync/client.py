@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from svir_client.client import AsyncClient
 from svir_client.key import ApiKey, KeyFunction
+from svir_client.parsed import Parsed
 from svir_client.sync.loop_thread import Job, event_loop_here, loop_thread, refuse_event_loop
 from svir_client.sync.stream import SyncRawStream, SyncStream
 from svir_client.unique import Unique
@@ -76,6 +77,15 @@ class Client(Unique):
         given = Withheld(headers)
         del headers  # a traceback's locals show no value
         return self._call(lambda: self._client.complete(request, headers=given.value, idle_timeout=idle_timeout))
+
+    def parse(
+        self, request: Request, into: type[T], *, headers: HeadersLike | None = None, idle_timeout: float | None = None
+    ) -> Parsed[T]:
+        """The whole answer as a ``T``, and the answer itself, as :meth:`svir_client.AsyncClient.parse` gives and
+        raises."""
+        given = Withheld(headers)
+        del headers
+        return self._call(lambda: self._client.parse(request, into, headers=given.value, idle_timeout=idle_timeout))
 
     def stream(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None

@@ -20,6 +20,7 @@ from svir_client.raw import RawStream
 from svir_client.stream import Stream
 from svir_client.sync.feed import Feed
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
+from svir_client.sync.partial import SyncPartialStream
 from svir_client.unique import Unique
 from svir_client.watch import Inspector, Watch
 from svir_core.errors import ConfigError, SvirError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=OpenResponse)
 Item = TypeVar("Item")
+T = TypeVar("T")
 
 
 class SyncOpenResponse(Unique, Generic[R, Item]):
@@ -217,13 +219,15 @@ class SyncStream(SyncOpenResponse[Stream, Event]):
 
     @staticmethod
     async def _read_once(response: Stream) -> list[Event]:
-        async for event in response:
-            return [event, *response._buffer]
-        return []
+        return await response._next_read()
 
     def text(self) -> SyncTextStream:
         """The visible text alone, piece by piece; the rest of the events are read and passed over."""
         return SyncTextStream(self)
+
+    def partial(self, into: type[T]) -> SyncPartialStream[T]:
+        """The answer as a ``T`` that is being written: :meth:`svir_client.Stream.partial`."""
+        return SyncPartialStream(self, into)
 
     def peek(self) -> Event | None:
         """The event that comes next, and still does after this; ``None`` after the last.
@@ -274,6 +278,12 @@ class SyncStream(SyncOpenResponse[Stream, Event]):
     def error(self) -> SvirError | None:
         """The error that iterating raised, if it did."""
         return self._error
+
+    def _next_read(self) -> list[Event]:
+        """The events of the next read, or those that are left of the last; ``Completed`` by itself, none at the end."""
+        for event in self:
+            return [event, *self._batch]
+        return []
 
     def _is_whole(self) -> bool:
         return self._completion is not None

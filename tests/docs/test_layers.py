@@ -41,7 +41,7 @@ def test_the_tables_are_those_of_the_docstrings(layer: type) -> None:
 
 def test_every_way_to_shape_a_stream_is_in_the_table() -> None:
     named = set(re.findall(r"^\| `(?:await )?(\w+)\(", section("A layer of your own"), re.MULTILINE))
-    others = {"text", "completion", "error", "aclose"}
+    others = {"text", "partial", "completion", "error", "aclose"}
     assert named == {name for name in vars(Stream) if not name.startswith("_")} - others
 
 

@@ -10,8 +10,12 @@ import pytest
 from svir_client import (
     AsyncClient,
     Client,
+    PartialItems,
+    PartialStream,
     RawStream,
     Stream,
+    SyncPartialItems,
+    SyncPartialStream,
     SyncRawStream,
     SyncStream,
     SyncTextStream,
@@ -23,6 +27,8 @@ TWINS: dict[type, type] = {
     Stream: SyncStream,
     TextStream: SyncTextStream,
     RawStream: SyncRawStream,
+    PartialStream: SyncPartialStream,
+    PartialItems: SyncPartialItems,
 }
 
 NAMES = {

@@ -59,11 +59,11 @@ def test_every_prefix_shows_a_part_of_the_whole(value: Any, form: dict[str, Any]
     reader = PartialJson()
     before: Any = None
     for position, character in enumerate(text):
-        news = reader.push(character)
+        reader.push(character)
         now = reader.data
         assert now is None or is_part(now, whole)
         seen = orjson.dumps(now)
-        assert news or seen == before or (position == 0 and now is None)
+        assert reader.news or seen == before or (position == 0 and now is None)
         before = seen
         place: Any = now
         for step in reader.path:
@@ -140,11 +140,13 @@ STEPS: list[tuple[str, Any, tuple[str | int, ...], bool]] = [
 def test_what_is_shown_step_by_step() -> None:
     reader = PartialJson()
     for text, value, path, news in STEPS:
-        assert reader.push(text) is news, text
+        reader.push(text)
+        assert reader.news is news, text
         assert reader.data == value, text
         assert reader.path == path, text
     assert reader.done
-    assert reader.finish() is False
+    reader.finish()
+    assert reader.news is False
 
 
 def test_the_value_grows_in_place() -> None:
@@ -165,8 +167,8 @@ def test_a_number_alone_is_whole_at_the_end() -> None:
     reader = PartialJson()
     reader.push("12")
     assert (reader.data, reader.done) == (None, False)
-    assert reader.finish() is True
-    assert (reader.data, reader.done, reader.path) == (12, True, ())
+    reader.finish()
+    assert (reader.news, reader.data, reader.done, reader.path) == (True, 12, True, ())
     assert shown("12 ") == 12
 
 
@@ -210,6 +212,17 @@ def test_what_is_no_json_is_told_at_once_and_stays_told(text: str, words: str) -
         with pytest.raises(ProtocolError) as repeated:
             reader.finish()
         assert repeated.value is caught.value
+
+
+def test_what_came_before_an_error_is_shown() -> None:
+    reader = PartialJson()
+    with pytest.raises(ProtocolError):
+        reader.push('{"a": [1, 2}')
+    assert (reader.data, reader.path, reader.news) == ({"a": [1, 2]}, ("a", 1), True)
+    fresh = PartialJson()
+    with pytest.raises(ProtocolError):
+        fresh.push("Sure!")
+    assert (fresh.data, fresh.news) == (None, False)
 
 
 @pytest.mark.parametrize("text", ["", " ", "{", '{"a', '{"a":', "[1", '"\\', "tru", "-", "1e"])
