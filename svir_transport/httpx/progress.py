@@ -15,6 +15,7 @@ import anyio
 from svir_core.errors import ResponseTimeoutError
 from svir_core.transport_fault import idle_timed_out
 from svir_transport.httpx.calls import CLOSE_SECONDS
+from svir_transport.httpx.whole_write import keep_writes_whole
 
 
 class Progress:
@@ -82,5 +83,8 @@ class Progress:
             self.scope.deadline = self._deadline
         if step in ("connect_tcp.complete", "start_tls.complete"):
             self.network = info["return_value"]
-        self.multiplexed = self.multiplexed or step == "send_connection_init.started"
+        if step == "send_connection_init.started":
+            self.multiplexed = True
+            if self.network is not None:
+                keep_writes_whole(self.network)
         self._traced = True

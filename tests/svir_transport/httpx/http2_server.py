@@ -122,6 +122,7 @@ class Http2Server:
         if scope["path"] == "/gate":
             assert self._gate is not None
             await self._gate.wait()
+            self._gate.clear()
             await send({"type": "http.response.body", "body": b" and rest"})
             return
         self._arrived.set()

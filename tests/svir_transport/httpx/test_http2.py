@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import anyio
 import pytest
 import trustme
 
+from svir_client.testing import cancelled_at_every_await
 from svir_core.errors import ConfigError, ResponseTimeoutError
 from svir_transport.httpx import HttpxTransport
 from tests.svir_transport.httpx.http2_server import Http2Server, http2_server
@@ -114,6 +116,31 @@ async def test_a_call_that_is_cancelled_before_its_head_stops_the_server(
     await server.stopped()
     response = await transport.open(server.request("/echo", 3), blocks(b"abc"))
     assert b"".join([data async for data in response]) == b"abc"
+
+
+async def test_a_call_that_is_cancelled_at_any_await_leaves_the_others_of_its_connection_alone(
+    server: Http2Server, transport: HttpxTransport
+) -> None:
+    data = b"x" * 40_000
+
+    async def call() -> None:
+        response = await transport.open(server.request("/echo", len(data)), blocks(data[:100], data[100:]))
+        try:
+            assert b"".join([piece async for piece in response]) == data
+        finally:
+            await response.aclose()
+
+    @asynccontextmanager
+    async def attempt() -> AsyncGenerator[Coroutine[Any, Any, None]]:
+        other = await transport.open(server.request("/gate"), None)
+        body = aiter(other)
+        assert await anext(body) == b"piece"
+        yield call()
+        server.open_gate()
+        assert b"".join([piece async for piece in body]) == b" and rest"
+        await other.aclose()
+
+    assert await cancelled_at_every_await(attempt) > 10
 
 
 async def test_calls_at_once_after_one_that_was_left(server: Http2Server, transport: HttpxTransport) -> None:
