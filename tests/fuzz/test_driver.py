@@ -16,7 +16,7 @@ from fuzz import minimise, mutate, plan, seeds
 from fuzz.check import Broken, Mutator
 from fuzz.json_tree import change
 from fuzz.targets import TARGETS
-from svir_core import errors, event, json_text, opening, refusal, slow_json, sse, think
+from svir_core import errors, event, json_text, opening, partial_json, refusal, slow_json, sse, think
 from svir_core.wire.openai_chat.decode import Decoder
 
 
@@ -160,6 +160,16 @@ def test_faults_of_the_splitter_are_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_faults_of_the_slow_readers_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slow_json, "_integer", len)
     assert fails("slow_json")
+
+
+def test_faults_of_the_partial_reader_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_it_stands(reader: partial_json.PartialJson, text: str, position: int) -> int:
+        reader._add(text[position])
+        reader._step = partial_json.PartialJson._in_string
+        return position + 1
+
+    monkeypatch.setattr(partial_json.PartialJson, "_in_escape", as_it_stands)
+    assert fails("partial_json")
 
 
 def test_faults_of_the_error_reader_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

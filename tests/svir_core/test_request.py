@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import attrs
 import pytest
 
 from svir_core.errors import ConfigError
@@ -184,3 +185,67 @@ OTHERS: list[tuple[Any, tuple[Any, ...]]] = [
 def test_other_mistakes_are_config_errors(make: Any, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigError):
         make(*arguments)
+
+
+@attrs.frozen
+class Step:
+    """One step."""
+
+    do: str
+    minutes: int = 1
+
+
+def test_a_schema_is_made_of_a_type() -> None:
+    schema = Schema.of(Step)
+    assert (schema.name, schema.strict) == ("Step", False)
+    assert schema.schema == {
+        "description": "One step.",
+        "type": "object",
+        "properties": {"do": {"type": "string"}, "minutes": {"type": "integer", "default": 1}},
+        "required": ["do"],
+        "additionalProperties": False,
+    }
+    assert Schema.of(Step) == schema
+    assert Request("m", response_format=schema).response_format is schema
+    assert pickle.loads(pickle.dumps(schema)) == schema
+
+
+def test_a_strict_schema_requires_every_property() -> None:
+    schema = Schema.of(Step, strict=True)
+    assert (schema.name, schema.strict) == ("Step", True)
+    assert schema.schema["required"] == ["do", "minutes"]
+    assert "default" not in schema.schema["properties"]["minutes"]
+
+
+def test_a_type_that_holds_others_keeps_them_below_it() -> None:
+    schema = Schema.of(list[Step]).schema
+    assert schema["items"] == {"$ref": "#/$defs/Step"}
+    assert schema["$defs"]["Step"] == Schema.of(Step).schema
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Step, "Step"),
+        (list[Step], "list"),
+        (int | None, "int_None"),
+        (attrs.make_class("Größe", {"cm": attrs.field(type=int)}), "Gr_e"),
+        (attrs.make_class("Δ", {"cm": attrs.field(type=int)}), "answer"),
+        (attrs.make_class("N" * 80, {"cm": attrs.field(type=int)}), "N" * 64),
+    ],
+)
+def test_a_schema_has_a_name_that_apis_take(kind: Any, name: str) -> None:
+    assert Schema.of(kind).name == name
+    assert Schema.of(kind, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("kind", [object(), complex, "Step", 5])
+def test_a_type_that_json_cannot_be_read_into_has_no_schema(kind: Any) -> None:
+    with pytest.raises(ConfigError, match="is not a type that JSON can be read into"):
+        Schema.of(kind)
+
+
+def test_a_name_is_a_string() -> None:
+    name: Any = 5
+    with pytest.raises(ConfigError, match=r"Schema\.name must be str"):
+        Schema.of(Step, name=name)

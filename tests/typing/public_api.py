@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_type
+from typing import Any, assert_type
 
 import attrs
 
@@ -11,9 +11,14 @@ from svir_client import (
     AsyncClient,
     Client,
     Compatibility,
+    Parsed,
+    PartialItems,
+    PartialStream,
     RateLimit,
     RawStream,
     Stream,
+    SyncPartialItems,
+    SyncPartialStream,
     SyncRawStream,
     SyncStream,
     SyncTextStream,
@@ -30,7 +35,7 @@ from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
 from svir_core.limits import Limits
 from svir_core.message import Image, Message, Part, Reasoning, TextFile, ToolCall
 from svir_core.quirk import Quirk
-from svir_core.request import Effort, Request, Tool, ToolChoice
+from svir_core.request import Effort, Request, Schema, Tool, ToolChoice
 from svir_core.response import Anomaly, Completion, FinishReason, Partial, Usage
 from svir_core.server_profile import profile
 from svir_core.tap import Tap
@@ -107,6 +112,42 @@ async def calls(client: AsyncClient, request: Request) -> None:
         async for data in raw:
             assert_type(data, bytes)
         assert_type(raw.status, int)
+
+
+async def structured(client: AsyncClient, request: Request) -> None:
+    parsed = await client.parse(request, City, headers={"x-a": "1"}, idle_timeout=1)
+    assert_type(parsed, Parsed[City])
+    value, completion = parsed
+    assert_type(value, City)
+    assert_type(completion, Completion)
+    assert_type((await client.parse(request, list[City])).value, list[City])
+    assert_type(Schema.of(City, name="city", strict=True), Schema)
+
+    async with client.stream(request) as stream:
+        partial = stream.partial(City)
+        assert_type(partial, PartialStream[City])
+        async for now in partial:
+            assert_type(now, PartialStream[City])
+            assert_type(now.data, Any)
+            assert_type(now.path, tuple[str | int, ...])
+            assert_type(now.text, str)
+        assert_type(partial.items(City, "cities", 0), PartialItems[City])
+        async for city in partial.items(City, "cities"):
+            assert_type(city, City)
+        assert_type(partial.value, City)
+
+
+def structured_blocking(client: Client, request: Request) -> None:
+    assert_type(client.parse(request, City), Parsed[City])
+    with client.stream(request) as stream:
+        partial = stream.partial(City)
+        assert_type(partial, SyncPartialStream[City])
+        for now in partial:
+            assert_type(now, SyncPartialStream[City])
+        assert_type(partial.items(City, "cities"), SyncPartialItems[City])
+        for city in partial.items(City, "cities"):
+            assert_type(city, City)
+        assert_type(partial.value, City)
 
 
 def blocking(request: Request, transport: H11Transport) -> None:
