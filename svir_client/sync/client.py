@@ -14,9 +14,10 @@ import anyio.to_thread
 from svir_client.client import AsyncClient
 from svir_client.key import ApiKey, KeyFunction
 from svir_client.parsed import Parsed
-from svir_client.sync.loop_thread import Job, event_loop_here, loop_thread, refuse_event_loop
+from svir_client.sync.loop_thread import Carried, Job, event_loop_here, loop_thread, refuse_event_loop
 from svir_client.sync.stream import SyncRawStream, SyncStream
 from svir_client.unique import Unique
+from svir_core.check import expect
 from svir_core.http_message import HeadersLike, Secret, Withheld
 from svir_core.request import Request
 from svir_core.response import Completion
@@ -67,7 +68,7 @@ class Client(Unique):
     from_env = _Constructor(AsyncClient.from_env)
 
     def __init__(self, client: AsyncClient) -> None:
-        self._client = client
+        self._client = expect(client, AsyncClient, "client")
         self._used = False
 
     def complete(
@@ -165,11 +166,40 @@ def _off_the_loop(key: ApiKey | None) -> ApiKey | None:
 
     async def ask() -> str | Secret:
         value = function() if inspect.iscoroutinefunction(function) else await _in_worker(function)
-        return await value if inspect.isawaitable(value) else value
+        if not inspect.isawaitable(value):
+            return value
+        try:
+            return await value
+        except Exception:
+            raise
+        except BaseException as error:
+            if _cancelled():
+                raise
+            carried = Carried(error)
+        raise carried
 
     return ask
 
 
+def _cancelled() -> bool:
+    """Whether somebody wants the running task cancelled."""
+    import asyncio  # imported late: it brings ssl
+
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def _in_worker(function: KeyFunction) -> str | Secret | Awaitable[str | Secret]:
+    def call() -> str | Secret | Awaitable[str | Secret]:
+        try:
+            return function()
+        except StopIteration as error:  # no coroutine can raise it
+            carried = Carried(error)
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again where the caller waits
+            carried = Carried(error)
+        raise carried
+
     # A limiter of its own: each caller brings a thread that waits, so there are no more of these than callers.
-    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))

@@ -93,6 +93,15 @@ class LoopThread:
             job.cancel()
 
 
+class Carried(Exception):
+    """Brings ``error`` of the caller's own function through a coroutine, where Python would take it for something
+    else: the cancellation of the task, the end of a generator."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
 class Job(Generic[T]):
     """A coroutine on the loop thread. Its methods may be called on any thread, and more than once.
 
@@ -162,9 +171,15 @@ class Job(Generic[T]):
             self._finish()
 
     async def _run(self) -> None:
+        from asyncio import CancelledError as Cancelled  # late, as above
+
         try:
             result = await self._work()
-        except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - the last two would end the loop
+        except Carried as carried:
+            self._future.set_exception(carried.error)
+        except Cancelled:
+            raise
+        except BaseException as error:  # noqa: BLE001 - some of them would end the loop
             self._future.set_exception(error.with_traceback(_without_ours(error.__traceback__)))
         else:
             self._future.set_result(result)

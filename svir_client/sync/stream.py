@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from svir_client.open_response import OpenResponse
 from svir_client.rate_limit import RateLimit
@@ -36,6 +36,9 @@ R = TypeVar("R", bound=OpenResponse)
 Item = TypeVar("Item")
 T = TypeVar("T")
 
+NOTHING: Final[Iterator[Any]] = iter(())
+"""A batch that has been handed over; it ends at once however often it is asked, so that one does for all."""
+
 
 class SyncOpenResponse(Unique, Generic[R, Item]):
     """What every open response has: the block it lives in, its head, and the items of each read in turn."""
@@ -46,7 +49,7 @@ class SyncOpenResponse(Unique, Generic[R, Item]):
         self._response = response
         self._feed: Feed[R, Item] | None = None
         self._closed = False
-        self._batch: Iterator[Item] = iter(())
+        self._batch: Iterator[Item] = NOTHING
         self._turn = threading.Lock()
 
     @staticmethod
@@ -56,21 +59,22 @@ class SyncOpenResponse(Unique, Generic[R, Item]):
 
     def __enter__(self) -> Self:
         refuse_event_loop()
-        with self._claimed():
-            if self._feed is not None or self._closed:
-                raise ConfigError(f"a {type(self).__name__} is entered once: ask the client for another")
-            feed = self._feed = Feed(loop_thread(), self._response, self._read_once)
+        self._once()
+        feed = None
         try:
-            opened = feed.open()
-            if not self._closed and not opened:
+            with self._claimed():
+                self._once()
+                feed = self._feed = Feed(loop_thread(), self._response, self._read_once)
+            if not feed.open() and not self._closed:
                 feed.result()
-        except BaseException:
-            self._abandon()
-            self._over()
+            if self._closed:
+                raise ConfigError(f"the {type(self).__name__} was closed while it was being opened")
+            return self
+        except BaseException as error:
+            if feed is not None or not isinstance(error, SvirError):  # else another thread is entering it
+                self._abandon()
+                self._over()
             raise
-        if self._closed:
-            raise ConfigError(f"the {type(self).__name__} was closed while it was being opened")
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -82,17 +86,25 @@ class SyncOpenResponse(Unique, Generic[R, Item]):
             self.close()
 
     def __del__(self) -> None:
-        self._abandon()
+        if hasattr(self, "_turn"):  # else making it was interrupted
+            self._abandon()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Item:
-        for item in self._batch:
-            return item
-        self._read()
-        for item in self._batch:
-            return item
+        try:
+            for item in self._batch:
+                return item
+            self._read()
+            for item in self._batch:
+                return item
+        except SvirError:
+            raise
+        except BaseException:  # a signal handler's: what was taken may be lost, so nothing is to come after it
+            self._closed, self._batch = True, NOTHING
+            self._abandon()
+            raise
         raise StopIteration
 
     def close(self) -> None:
@@ -130,13 +142,28 @@ class SyncOpenResponse(Unique, Generic[R, Item]):
     def _abandon(self) -> None:
         """Close the connection, and wait for nothing."""
         self._closed = True
-        self._batch = iter(())
+        self._batch = NOTHING
         if self._feed is not None:
             self._feed.cancel()
+
+    def _once(self) -> None:
+        """Raises ``ConfigError`` unless it is new."""
+        if self._feed is not None or self._closed:
+            raise ConfigError(f"a {type(self).__name__} is entered once: ask the client for another")
 
     def _read(self) -> None:
         """Wait for the items of the next read: the batch is empty at the end. Raises what the end was."""
         refuse_event_loop()
+        self._open_feed()  # asked before the turn, which one who was interrupted may never have given back
+        try:
+            self._take_turn()
+        except SvirError:
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _take_turn(self) -> None:
         with self._claimed():
             feed = self._open_feed()
             try:
@@ -144,14 +171,14 @@ class SyncOpenResponse(Unique, Generic[R, Item]):
                 self._open_feed()
                 if items:
                     self._came(items)
-            except BaseException:  # interrupted, or a callback's: as for a cancelled read, there is no other one
+            except BaseException:  # also a callback's own `SvirError`: as for a cancelled read, there is no other one
                 self._abandon()
                 raise
             if not items:
                 self._ended(feed)
             self._batch = iter(items)
             if self._closed:  # asked last: another thread may have closed it since, and emptied the batch before this
-                self._batch = iter(())
+                self._batch = NOTHING
                 self._open_feed()
 
     def _over(self) -> None:
@@ -316,9 +343,15 @@ class SyncTextStream(Unique):
         return self
 
     def __next__(self) -> str:
-        for event in self._stream:
-            if isinstance(event, TextDelta) and event.text:
-                return event.text
+        try:
+            for event in self._stream:
+                if isinstance(event, TextDelta) and event.text:
+                    return event.text
+        except SvirError:
+            raise
+        except BaseException:  # as in the stream's own: an event may have been taken
+            self._stream._abandon()
+            raise
         raise StopIteration
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import threading
 
 import anyio
@@ -229,8 +231,26 @@ def test_a_key_function_that_blocks_holds_up_no_other_call() -> None:
         other_done.set()
 
 
+class _OfNoKindError(BaseException):
+    """Neither an ``Exception`` nor one of Python's own."""
+
+
+def test_a_key_function_that_raises_stop_iteration() -> None:
+    raised = StopIteration("a")
+
+    def key() -> str:
+        raise raised
+
+    with pytest.raises(StopIteration) as caught:
+        Client.openai("http://127.0.0.1:1", api_key=key).complete(REQUEST)
+    assert caught.value is raised
+
+
 def test_what_a_key_function_raises_reaches_the_caller_and_the_thread_lives_on() -> None:
-    raised: list[BaseException] = [SystemExit(3), KeyError("vault")]
+    raised: list[BaseException] = [
+        *(SystemExit(3), KeyError("vault"), KeyboardInterrupt(), GeneratorExit(), _OfNoKindError()),
+        *(asyncio.CancelledError(), concurrent.futures.CancelledError()),
+    ]
     for error in raised:
 
         def blocking(error: BaseException = error) -> str:
