@@ -13,8 +13,8 @@ this decoder does not do. A stream that is resumed in its middle is refused in s
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import orjson
@@ -311,7 +311,7 @@ class Decoder(StreamDecoder):
             self._fail_with(*self._failed(response))
         self._introduce(response)
         self._usage = self._reported(response.get("usage"))
-        self._output.finish(final.items(response, self._forgive), partial(self._copy, where))
+        self._output.finish(final.items(response, self._forgive), self._copies(where))
         finish, word = finish_of(response, status, [item.told for item in self._output.items], self._forgive)
         if status == COMPLETED and any(item.state is not State.CLOSED for item in self._output.items):
             self._forgive(AnomalyCode.OUT_OF_ORDER)
@@ -340,9 +340,14 @@ class Decoder(StreamDecoder):
             self._forgive(AnomalyCode.USAGE_INCOMPLETE)
         return found
 
-    def _copy(self, where: tuple[str, ...], number: int) -> str:
-        """An item of the final response in full."""
-        return exact_text(final.at(self._exactly(), where)["output"][number])
+    def _copies(self, where: tuple[str, ...]) -> Callable[[int], str]:
+        """Gives an item of the final response in full. The payload is read again only for the first, and only once."""
+
+        @cache
+        def output() -> Any:
+            return final.at(self._exactly(), where)["output"]
+
+        return lambda number: exact_text(output()[number])
 
     def _drop(self) -> None:
         super()._drop()

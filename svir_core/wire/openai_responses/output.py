@@ -19,7 +19,17 @@ from svir_core.wire.json_value import Json
 from svir_core.wire.openai_responses.call import Call, string
 from svir_core.wire.openai_responses.item import Deliver, Item, Key
 from svir_core.wire.openai_responses.speech import Speech, texts_of
-from svir_core.wire.openai_responses.table import CALL_TEXTS, ITEMS, MESSAGE, REASONING, Forgive, State, Step, taken
+from svir_core.wire.openai_responses.table import (
+    CALL_TEXTS,
+    FUNCTION,
+    ITEMS,
+    MESSAGE,
+    REASONING,
+    Forgive,
+    State,
+    Step,
+    taken,
+)
 
 QUEUED: Final = (MESSAGE, REASONING)
 """The items whose texts are delivered in their order."""
@@ -193,7 +203,10 @@ class Output:
             if item.state is not State.CLOSED:
                 self.close(item, fields, copy(number))
         self._release()
+        last = {_lane(item.type): item.key for item in self.items if item.speaks}
         for key, fields, number in unseen:
+            if key < last.get(_lane(fields["type"]), key) and _brings(fields):
+                raise ProtocolError("the final response has an item before others that came earlier")
             self._add(key, fields, copy(number))
         self.items.sort(key=lambda item: item.key)
 
@@ -212,17 +225,19 @@ class Output:
     def _add(self, key: Key, fields: Json, json: str) -> None:
         """An item that was not streamed."""
         item = Item(key, fields["type"], fields, self._deliver)
-        speaks = item.type in CALL_TEXTS or any(text for *_, text in texts_of(fields, item.type))
-        if speaks and any(other.key > key and _alike(other, item) and other.speaks for other in self.items):
-            raise ProtocolError("the final response has an item before others that came earlier")
         self._equip(item)
         self.close(item, fields, json)
         self.items.append(item)
 
 
-def _alike(one: Item, other: Item) -> bool:
-    """Whether the order of the two matters to what is delivered: both are calls, or of one type."""
-    return one.type == other.type or (one.type in CALL_TEXTS and other.type in CALL_TEXTS)
+def _lane(kind: str) -> str:
+    """Items of one lane are delivered in their order: those of one type, and calls of either."""
+    return FUNCTION if kind in CALL_TEXTS else kind
+
+
+def _brings(fields: Json) -> bool:
+    """Whether a whole item brings a text or a call."""
+    return fields["type"] in CALL_TEXTS or any(text for *_, text in texts_of(fields, fields["type"]))
 
 
 Identity = tuple[str, str | None]
@@ -238,14 +253,16 @@ def _paired(items: Sequence[Item], final: Sequence[Json]) -> list[Item | None]:
     """The streamed item that each item of the final response is: one of the same type (of a call: the same
     ``call_id``) and id; else, in order, one of the same type whose id the final response does not have."""
     found: list[Item | None] = [None] * len(final)
+    seen: set[int] = set()
     for by_id in (True, False):
         waiting: dict[tuple[Identity, str | None], deque[Item]] = {}
         for item in items:
-            if item not in found:
+            if id(item) not in seen:
                 identity = (item.type, None if item.call is None else item.call.id)
                 waiting.setdefault((identity, item.id if by_id else None), deque()).append(item)
         for number, fields in enumerate(final):
             queue = waiting.get((_identity(fields), id_of(fields) if by_id else None))
             if queue and found[number] is None:
-                found[number] = queue.popleft()
+                found[number] = item = queue.popleft()
+                seen.add(id(item))
     return found

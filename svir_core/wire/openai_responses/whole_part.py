@@ -134,10 +134,11 @@ def _begun(fields: Json, whole: orjson.Fragment) -> Any:
     if kind not in (MESSAGE, REASONING, *CALL_TEXTS):
         return whole
     begun: Json = {key: sanitize(fields[key]) for key in NAMES if isinstance(fields.get(key), str)}
-    if kind == REASONING:
-        return begun | {"summary": []}
-    later: Json = {"content": []} if kind == MESSAGE else {CALL_TEXTS[kind]: ""}
-    return begun | {"status": "in_progress"} | later
+    nothing: dict[str, Json] = {
+        MESSAGE: {"status": "in_progress", "content": []},
+        REASONING: {"summary": []},
+    }
+    return begun | (nothing.get(kind) or {"status": "in_progress", CALL_TEXTS[kind]: ""})
 
 
 def _write_own(writer: EventWriter, own: Opaque) -> Json:

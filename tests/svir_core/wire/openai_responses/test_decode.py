@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from svir_core.event import Completed, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.message import Opaque, Reasoning, Text
 from svir_core.response import FinishReason, Usage
+from svir_core.slow_json import read_exact
 from svir_core.wire.openai_responses import Decoder, decode
 from tests.svir_core.wire.openai_responses.streams import (
     MODES,
@@ -389,3 +391,18 @@ def test_a_final_response_that_says_an_item_twice() -> None:
 def test_an_empty_item_of_the_final_response_may_stand_anywhere() -> None:
     data = stream(said(0, "Hi"), end=completed(message("", "msg_0"), message("Hi")))
     assert both(data).text == "Hi"
+
+
+def test_the_final_response_is_read_again_once_however_much_of_it_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(text: str) -> Any:
+        read.append(text)
+        return read_exact(text)
+
+    monkeypatch.setattr(sys.modules[Decoder.__module__], "read_exact", counted)
+    data = created() + completed(*[message("x", f"msg_{number}") for number in range(50)])
+    assert see([data]).answer.text == "x" * 50
+    assert len(read) == 1
+    assert see([stream(said(0, "Hi"), end=completed(message("Hi")))]).text == "Hi"
+    assert len(read) == 2  # for the item as it ended; its copy is not needed
