@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 import textwrap
 import types
 import typing
@@ -16,6 +17,8 @@ from collections import abc
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, cast, get_args, get_origin
+
+import orjson
 
 from svir_core.errors import ConfigError
 from svir_core.json_text import plain
@@ -64,6 +67,7 @@ class _Schemas:
     def __init__(self) -> None:
         self.definitions: dict[str, Json] = {}
         self._names: dict[Any, str] = {}
+        self._adopted: dict[type, Json] = {}
 
     def root(self, kind: Any) -> Json:
         """The schema of the outermost type. A class that holds itself is a definition, as any other."""
@@ -80,12 +84,22 @@ class _Schemas:
     def of(self, kind: Any) -> Json:
         """The schema of ``kind``, of a class a reference to it."""
         origin = get_origin(kind) or kind
-        if isinstance(origin, abc.Hashable) and origin in _SIMPLE:
+        if not isinstance(origin, abc.Hashable):
+            raise Unreadable
+        if origin in _SIMPLE:
             return dict(_SIMPLE[origin])
         for applies, make in _MAKERS:
             if applies(origin):
                 return make(self, kind)
         raise Unreadable
+
+    def key(self, kind: Any) -> Json:
+        """The schema of the keys of an object, which are strings: of no other type is there any."""
+        schema = self.of(kind)
+        name = schema.get("$ref", "").removeprefix("#/$defs/")
+        if self.definitions.get(name, schema).get("type") != "string":
+            raise Unreadable
+        return schema
 
     def define(self, kind: Any, make: Callable[[], Json]) -> Json:
         """A reference to ``kind``, whose schema is made once."""
@@ -96,13 +110,16 @@ class _Schemas:
             self.definitions[name] = make()
         return {"$ref": f"#/$defs/{self._names[key]}"}
 
-    def adopt(self, schema: Json) -> Json:
-        """A schema that another library made, its definitions among ours."""
-        theirs: Mapping[str, Json] = schema.pop("$defs", {})
-        names = {name: self._free(name) for name in theirs}
-        for name, definition in theirs.items():
-            self.definitions[names[name]] = cast("Json", _renamed(definition, names))
-        return cast("Json", _renamed(schema, names))
+    def adopt(self, kind: type, schema: Json) -> Json:
+        """A reference to ``kind``, of which another library made ``schema``: its definitions among ours, once."""
+        if kind not in self._adopted:
+            theirs: Mapping[str, Json] = schema.pop("$defs", {})
+            names = {name: self._free(_plain_name(name)) for name in theirs}
+            for name, definition in theirs.items():
+                self.definitions[names[name]] = cast("Json", _renamed(definition, names))
+            made = cast("Json", _renamed(schema, names))
+            self._adopted[kind] = made if made.keys() == {"$ref"} else self.define(kind, lambda: made)
+        return dict(self._adopted[kind])
 
     def _free(self, wanted: str) -> str:
         name, number = wanted, 2
@@ -138,7 +155,12 @@ def _key(kind: Any) -> Any:
 def _name(kind: Any) -> str:
     words = [getattr(get_origin(kind) or kind, "__name__", "Type")]
     words += [getattr(argument, "__name__", "") for argument in get_args(kind)]
-    return "".join(words)
+    return _plain_name("".join(words))
+
+
+def _plain_name(name: str) -> str:
+    """``name`` without what a pointer would have to escape."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
 # --- values that stand for themselves ----------------------------------------------------------------
@@ -164,7 +186,7 @@ _TYPES: Final[Mapping[type, str]] = {
 
 
 def _one_of(values: list[Any]) -> Json:
-    kinds = {_TYPES.get(type(value)) for value in values}
+    kinds = {_TYPES.get(value.__class__) for value in values}
     if None in kinds:
         raise Unreadable
     schema: Json = {"enum": values}
@@ -213,10 +235,10 @@ def _union(schemas: _Schemas, kind: Any) -> Json:
 
 # --- arrays and objects --------------------------------------------------------------------------------
 
-_SETS: Final = frozenset({set, frozenset, abc.Set, abc.MutableSet})
-_ARRAYS: Final = _SETS | {
-    *(list, tuple, collections.deque, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection)
-}
+_ARRAYS: Final = frozenset({
+    *(list, tuple, set, frozenset, collections.deque),
+    *(abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection, abc.Set, abc.MutableSet),
+})  # fmt: skip
 _OBJECTS: Final = frozenset({dict, abc.Mapping, abc.MutableMapping})
 
 
@@ -229,24 +251,27 @@ def _of_array(schemas: _Schemas, kind: Any) -> Json:
     schema: Json = {"type": "array"}
     if arguments and (items_schema := schemas.of(arguments[0])):
         schema["items"] = items_schema
-    return {**schema, "uniqueItems": True} if origin in _SETS else schema
+    return schema  # of a set too: an item that comes twice is read as one
 
 
 def _of_mapping(schemas: _Schemas, kind: Any) -> Json:
     key_kind, item_kind = get_args(kind) or (str, Any)
-    if schemas.of(key_kind).get("type") != "string":
-        raise Unreadable  # the keys of a JSON object are strings
-    schema = schemas.of(item_kind)
-    return {"type": "object", "additionalProperties": schema} if schema else {"type": "object"}
+    schema: Json = {"type": "object"}
+    if (key_schema := schemas.key(key_kind)) != _SIMPLE[str]:
+        schema["propertyNames"] = key_schema
+    if item_schema := schemas.of(item_kind):
+        schema["additionalProperties"] = item_schema
+    return schema
 
 
 # --- classes ---------------------------------------------------------------------------------------------
 
 
 def _described(kind: Any) -> Json:
-    """The docstring of a class, unless it has none of its own or Python wrote it."""
-    words = getattr(get_origin(kind) or kind, "__dict__", {}).get("__doc__")
-    if not isinstance(words, str) or not words.strip() or _is_made(get_origin(kind) or kind, words):
+    """The docstring of a class, unless it has none of its own, or the one that a dataclass or NamedTuple writes."""
+    written: Any = get_origin(kind) or kind
+    words: Any = written.__dict__.get("__doc__")
+    if not isinstance(words, str) or not words.strip() or words.startswith(f"{written.__name__}("):
         return {}
     return {"description": _cleaned(words)}
 
@@ -255,12 +280,6 @@ def _cleaned(words: str) -> str:
     """A docstring without the indentation of its code."""
     first, _, rest = words.expandtabs().partition("\n")
     return f"{first.strip()}\n{textwrap.dedent(rest)}".strip()
-
-
-def _is_made(kind: Any, words: str) -> bool:
-    """Whether a docstring is the one that dataclasses, NamedTuple or enum write by themselves."""
-    name = getattr(kind, "__name__", "")
-    return words.startswith(f"{name}(") or words in ("An enumeration.", "Method generated by attrs for class")
 
 
 def _of_class(schemas: _Schemas, kind: Any) -> Json:
@@ -282,7 +301,7 @@ def _property(field: Field, schemas: _Schemas) -> Json:
         return schema
     default = field.default.value if isinstance(field.default, Enum) else field.default
     try:
-        return {**schema, "default": plain(default, "default")}
+        return {**schema, "default": orjson.loads(orjson.dumps(plain(default, "default")))}
     except ConfigError:
         return schema  # JSON cannot carry it: that there is one is told by what is required
 
@@ -292,7 +311,7 @@ def _is_model(kind: Any) -> bool:
 
 
 def _of_model(schemas: _Schemas, kind: Any) -> Json:
-    return schemas.adopt(cast("Json", schema_of_model(kind)))
+    return schemas.adopt(kind, cast("Json", schema_of_model(kind)))
 
 
 def _is_enum(kind: Any) -> bool:

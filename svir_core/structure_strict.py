@@ -35,11 +35,11 @@ def _strict(schema: Any, definitions: Json, inside: frozenset[str]) -> Any:
             strict["anyOf"] = _strict(value, definitions, inside)
         elif key in ("properties", "$defs") and is_object(value):
             strict[key] = {name: _strict(inner, definitions, inside) for name, inner in value.items()}
-        elif key in ("enum", "const", "description", "title"):
+        elif key in ("enum", "const", "examples", "description", "title"):
             strict[key] = value
         elif key != "default":
             strict[key] = _strict(value, definitions, inside)
-    if schema.get("type") == "object" and "properties" in schema:
+    if schema.get("type") == "object" and is_object(schema.get("properties")):
         strict["required"] = list(strict["properties"])
         strict["additionalProperties"] = False
     return strict

@@ -57,7 +57,7 @@ class Peer:
         words = None if number else "The first."
         page = [
             types.Tool(
-                name=name, title=f"Title of {name}", description=None if number else "The first.", input_schema=SCHEMA
+                name=name, title=f"Title of {name}", description=words, input_schema=SCHEMA
             )
             for name in names[number : number + 1]
         ]
