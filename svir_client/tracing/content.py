@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,18 +23,28 @@ def content_of(
     partial = error.partial if isinstance(error, SvirError) else None
     answer = completion or partial
     said = error.server_message() if isinstance(error, SvirError) else None
-    messages = [{"role": each.role.value, "parts": parts_of(each.parts)} for each in request.messages]
+    messages = [{"role": each.role.value, "parts": parts_of(each.parts, redactor)} for each in request.messages]
     return Content(
         system=None if request.system is None else redactor.text(request.system),
-        input=tuple(redactor.json(messages)),
-        output=() if answer is None else tuple(redactor.json(parts_of(answer.parts))),
+        input=tuple(messages),
+        output=() if answer is None else tuple(parts_of(answer.parts, redactor)),
         server_message=None if said is None else redactor.text(said),
     )
 
 
-def parts_of(parts: Iterable[Part]) -> list[dict[str, Any]]:
+def parts_of(parts: Iterable[Part], redactor: Redactor) -> list[dict[str, Any]]:
     """The JSON form of ``parts``."""
-    return [written for part in parts if (written := _part(part)) is not None]
+    forms = [_part(part) for part in parts]
+    return [redactor.json(_read_arguments(form, redactor)) for form in forms if form is not None]
+
+
+def _read_arguments(form: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Arguments as the value that they are, so that a secret is found however it is escaped and keys stay; or as
+    their text, when they are no JSON, or nested beyond reason."""
+    if form["type"] == "tool_call":
+        with contextlib.suppress(orjson.JSONDecodeError, RecursionError):
+            form["arguments"] = redactor.json(orjson.loads(sound(form["arguments"])))
+    return form
 
 
 def _part(part: Part) -> dict[str, Any] | None:
@@ -43,10 +54,10 @@ def _part(part: Part) -> dict[str, Any] | None:
         case Reasoning(text=text):
             return {"type": "reasoning", "content": text}
         case ToolCall(id=id, name=name, arguments=arguments):
-            return {"type": "tool_call", "id": id, "name": name, "arguments": _json_or_text(arguments)}
+            return {"type": "tool_call", "id": id, "name": name, "arguments": arguments}
         case ToolResult(call_id=id, content=content):
-            result = content if isinstance(content, str) else parts_of(content)
-            return {"type": "tool_call_response", "id": id, "response": result}
+            response = content if isinstance(content, str) else [_part(each) for each in content]
+            return {"type": "tool_call_response", "id": id, "response": response}
         case Image(media_type=media_type):
             return {"type": "file", "modality": "image", "mime_type": media_type}
         case TextFile(name=name):
@@ -55,11 +66,3 @@ def _part(part: Part) -> dict[str, Any] | None:
             return {"type": "file", "modality": (media_type or "file").partition("/")[0], "mime_type": media_type}
         case Opaque() | CachePoint():
             return None
-
-
-def _json_or_text(arguments: str) -> Any:
-    """Arguments as the value that they are, so that a secret is found however it is escaped; or as their text."""
-    try:
-        return orjson.loads(sound(arguments))
-    except orjson.JSONDecodeError:
-        return arguments

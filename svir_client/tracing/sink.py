@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Protocol
 
@@ -70,6 +71,4 @@ _COUNTING = threading.RLock()  # a dropped call may report from within a garbage
 
 def tell(words: str) -> None:
     """Log ``words``, ours alone, as a warning of the logger ``svir.tracing``."""
-    import logging  # imported late: a program whose sinks work pays nothing for it
-
     logging.getLogger("svir.tracing").warning("%s", words)

@@ -113,11 +113,11 @@ class TracedCall:
         self._redactor |= next.redactor
 
     def _seen(self, event: Event) -> None:
-        if self._first is None:
-            self._first = self._reporting.clock()
         if isinstance(event, Completed):
             self._whole = self._reporting.clock()
             self._completion = event.completion
+        elif self._first is None:
+            self._first = self._reporting.clock()
 
     def _closed(self, stream: Stream) -> None:
         if self._completion is not None:

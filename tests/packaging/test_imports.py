@@ -35,6 +35,7 @@ LATE = {
     "svir_client/tools/mcp.py": {"mcp", "mcp_types"},
     "svir_client/tools/result.py": {"msgspec"},
     "svir_client/testing/pytest_plugin.py": {"pytest"},
+    "svir_client/tracing/sinks/opentelemetry.py": {"opentelemetry"},
 }
 """Imported inside a function, for the caller who uses them; or by a module that only pytest imports."""
 
@@ -226,7 +227,7 @@ def test_any_module_may_be_imported_first(name: str) -> None:
 
 NOT_OF_THE_CLIENT = {
     "asyncio", "email", "h11", "http.client", "httpx", "httpx2", "msgspec", "multiprocessing", "pydantic", "pytest",
-    "ssl", "trio",
+    "opentelemetry", "ssl", "trio",
 }  # fmt: skip
 """What ``import svir_client`` leaves to whoever uses it: the time it takes is the program's."""
 

@@ -35,7 +35,7 @@ class FileSink(Unique):
         self._descriptor = _opened(path)
         self._lock = threading.RLock()
         self._max_bytes = max_bytes
-        self._stopped = _ends_stopped(self._descriptor)
+        self._stopped = False
         self._torn = False
         self.content = content
 
@@ -69,16 +69,24 @@ class FileSink(Unique):
         if descriptor is not None:
             os.close(descriptor)
 
+    def _ends_stopped(self, descriptor: int, size: int) -> bool:
+        """Whether the file has been full before, for this process or another."""
+        start = max(size - len(STOPPED), 0)
+        self._stopped = os.pread(descriptor, len(STOPPED), start) == STOPPED
+        return self._stopped
+
     def _append(self, descriptor: int, line: bytes) -> None:
-        room = self._max_bytes - os.fstat(descriptor).st_size
-        if self._torn:
-            line = b"\n" + line
-        if len(line) + len(STOPPED) > room:
+        size = os.fstat(descriptor).st_size
+        begin = b"\n" if self._torn else b""
+        if self._ends_stopped(descriptor, size):
+            return
+        if size + len(begin) + len(line) + len(STOPPED) > self._max_bytes:
             self._stopped = True
             tell("a trace file has reached its size cap: it takes no more events")
             line = STOPPED
-        if len(line) > room:
+        if size + len(begin) + len(line) > self._max_bytes:
             return
+        line = begin + line
         written = os.write(descriptor, line)
         self._torn = written < len(line)
         if self._torn:
@@ -127,8 +135,3 @@ def _unfit(status: os.stat_result) -> str:
     if status.st_uid != os.geteuid():
         return "belongs to another user"
     return "has a second name" if status.st_nlink != 1 else ""
-
-
-def _ends_stopped(descriptor: int) -> bool:
-    start = os.fstat(descriptor).st_size - len(STOPPED)
-    return start >= 0 and os.pread(descriptor, len(STOPPED), start) == STOPPED

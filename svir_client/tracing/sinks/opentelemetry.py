@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
 SCOPE: Final = "svir"
-NANOSECONDS: Final = 1_000_000_000
 
 Values = dict[str, str | int | float | bool | list[str]]
 
@@ -131,7 +130,7 @@ def error_type(end: ProviderEnd) -> str | None:
     """The kind of an error of ours, else the class of what was raised; ``None`` when the answer came whole."""
     if end.outcome is Outcome.COMPLETED:
         return None
-    return end.outcome.value if end.error_class is None else end.error_kind or end.error_class
+    return end.error_class or end.outcome.value if end.error_kind is None else end.error_kind.value
 
 
 def ended(end: ProviderEnd) -> Values:
@@ -172,8 +171,8 @@ def said(content: Content, end: ProviderEnd) -> Values:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Seconds since the epoch as OpenTelemetry counts them."""
-    return int(seconds * NANOSECONDS)
+    """Seconds since the epoch as OpenTelemetry counts them; to the microsecond: a float holds no more."""
+    return round(seconds * 1e6) * 1000
 
 
 def _optional(values: Mapping[str, Any]) -> Values:

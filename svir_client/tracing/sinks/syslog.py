@@ -76,6 +76,8 @@ def _connected(address: Address) -> socket.socket:
             family, where = socket.AF_UNIX, address
         else:
             host, port = address
+            if not 0 < port < 65_536:  # the system would take it modulo 65536
+                raise ValueError
             family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         made = socket.socket(family, socket.SOCK_DGRAM)
         try:
