@@ -18,11 +18,20 @@ class Parsed(NamedTuple, Generic[T]):
     completion: Completion
 
 
+def readable(into: type[T]) -> type[T]:
+    """``into``; ``ConfigError`` when JSON cannot be read into it, so that no answer is waited for in vain."""
+    from svir_core.structure import check_readable  # imported late: most programs never parse
+
+    check_readable(into, what="the answer")
+    return into
+
+
 def asking_for(request: Request, into: type[T]) -> Request:
     """``request``, which asks for a ``T`` unless it says itself what the answer must look like.
 
     Raises ``ConfigError`` for a type that JSON cannot be read into.
     """
+    readable(into)
     if request.response_format is not ResponseFormat.TEXT:
         return request
     return request.replace(response_format=Schema.of(into))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import orjson
 
-from svir_client.parsed import Parsed, parsed
+from svir_client.parsed import Parsed, parsed, readable
 from svir_client.unique import Unique
 from svir_core.errors import ConfigError, ProtocolError, SvirError
 from svir_core.event import Completed, Event, TextDelta
@@ -37,7 +37,7 @@ class PartialAnswer(Unique, Generic[T]):
     __slots__ = ("_error", "_into", "_json", "_parsed", "_pieces")
 
     def __init__(self, into: type[T]) -> None:
-        self._into = into
+        self._into = readable(into)
         self._json = PartialJson()
         self._pieces: list[str] = []
         self._parsed: Parsed[T] | None = None
@@ -103,7 +103,7 @@ class ItemsOfAnswer(Unique, Generic[Item]):
 
     def __init__(self, answer: PartialAnswer[Any], into: type[Item], path: tuple[str | int, ...]) -> None:
         self._answer = answer
-        self._into = into
+        self._into = readable(into)
         self._path = path
         self._count = 0
         self._waiting: Iterator[Any] = iter(())
@@ -155,7 +155,8 @@ class PartialStream(PartialAnswer[T]):
         """The items of the array at ``path``, each as an ``Item`` as soon as it is complete.
 
         It reads this answer on. It ends with the stream: no array, or ``null``, at ``path`` has no items. Raises
-        ``ProtocolError`` when something else stands there, or an item does not fit.
+        ``ConfigError`` for a type that JSON cannot be read into; iterating raises ``ProtocolError`` when something else
+        stands at ``path``, or an item does not fit.
         """
         return PartialItems(self, into, path)
 

@@ -68,7 +68,8 @@ class Stream(OpenResponse):
     def partial(self, into: type[T]) -> PartialStream[T]:
         """The answer as a ``T`` that is being written, from a stream whose text was not read yet.
 
-        The request asks for it: ``request.replace(response_format=Schema.of(T))``. See :class:`PartialStream`.
+        The request asks for it: ``request.replace(response_format=Schema.of(T))``. Raises ``ConfigError`` for a type
+        that JSON cannot be read into; for what iterating raises see :class:`PartialStream`.
         """
         return PartialStream(self, into)
 

@@ -36,7 +36,7 @@ BEGINS: Final = frozenset(_NEXT["start"])
 
 
 class NumberReader:
-    """One number: ``push`` until a character is no part of it, then ``value``."""
+    """One number: ``push`` until a character is no part of it; then, if it is ``whole``, its ``value``."""
 
     __slots__ = ("_parts", "_state")
 
@@ -54,10 +54,13 @@ class NumberReader:
         self._parts.append(text[start:position])
         return position
 
+    @property
+    def whole(self) -> bool:
+        """Whether the number may end here."""
+        return self._state in _WHOLE
+
     def value(self) -> int | float | None:
-        """The number, as ``orjson.loads`` gives it; ``None`` when it is not whole, or no float holds it."""
-        if self._state not in _WHOLE:
-            return None
+        """A whole number, as ``orjson.loads`` gives it; ``None`` when no float holds it."""
         try:
             number: int | float = orjson.loads("".join(self._parts))
         except orjson.JSONDecodeError:  # the table holds its form: it is out of range

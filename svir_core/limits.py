@@ -39,7 +39,8 @@ ANOMALY_EXCERPT_BYTES = 80
 """What an anomaly shows of the bytes it was found in."""
 
 JSON_DEPTH = 256
-"""How deep a payload may nest where the slow JSON reader is needed; orjson's own bound is 1,024."""
+"""How deep a payload may nest where the slow JSON reader is needed, and an answer that is shown while it is written;
+orjson's own bound is 1,024."""
 
 
 def _positive(instance: object, attribute: attrs.Attribute[int], value: int) -> None:

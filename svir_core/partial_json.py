@@ -302,9 +302,11 @@ class PartialJson:
         return position
 
     def _end_number(self, position: int) -> None:
+        if not self._number.whole:
+            self._refuse(position, "the rest of a number")
         value = self._number.value()
         if value is None:
-            self._refuse(position, "the rest of a number that a float holds")
+            self._refuse(position, "a number that a float can hold before this")
         self._show(value)
         self._step = self._after()
 

@@ -37,7 +37,7 @@ def parse_json(text: str, into: type[T], *, what: str, complete: bool = True, fa
     try:
         return cast(T, _read(text, into))
     except Unreadable:
-        error: SvirError = ConfigError(f"{what}: {_name(into)} is not a type that JSON can be read into")
+        error: SvirError = _unreadable(into, what)
     except Misfit as misfit:
         error = ProtocolError(f"{what}: does not fit {_name(into)}: {_shown(misfit, faults)}")
     except orjson.JSONDecodeError:
@@ -45,6 +45,22 @@ def parse_json(text: str, into: type[T], *, what: str, complete: bool = True, fa
     except RecursionError:
         error = ProtocolError(f"{what}: nested too deep for {_name(into)}")
     raise error
+
+
+def check_readable(into: Any, *, what: str) -> None:
+    """Raise the ``ConfigError`` of :func:`parse_json` before there is anything to read. No code of a class runs, so
+    what msgspec or pydantic finds wrong with one of theirs is told when it is read."""
+    try:
+        reader_of(into)
+    except Unreadable:
+        error = _unreadable(into, what)
+    else:
+        return
+    raise error
+
+
+def _unreadable(into: Any, what: str) -> ConfigError:
+    return ConfigError(f"{what}: {_name(into)} is not a type that JSON can be read into")
 
 
 def _read(text: str, into: Any) -> Any:

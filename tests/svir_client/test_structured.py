@@ -6,14 +6,16 @@ import contextlib
 import copy
 import json
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 import attrs
+import msgspec
+import pydantic
 import pytest
 
 from examples.four_apis import CONSTRUCTORS, SPOKEN
-from svir_client import AsyncClient, Next, Parsed, PartialStream, Stream, wrap
+from svir_client import AsyncClient, Next, Parsed, PartialStream, Stream, SyncPartialStream, wrap
 from svir_client.testing import Gate, MockServer, Reply
 from svir_core.errors import ConfigError, ProtocolError, ServerError, SvirError
 from svir_core.event import TextDelta
@@ -130,20 +132,35 @@ async def test_parse_passes_through_the_layers() -> None:
     @wrap
     async def layer(request: Request, next: Next) -> Stream:
         seen.append(request)
-        return await next(request)
+        stream = await next(request)
+        assert await stream.peek() is not None
+        return stream
 
     with anyio.fail_after(SECONDS):
-        async with talking(Reply.text(TEXT), layers=[layer]) as (_, client):
+        async with talking(Reply.text(TEXT), Reply.text(TEXT), layers=[layer]) as (_, client):
             parsed = await client.parse(ASK, Recipe)
+            async with client.stream(TYPED) as stream:
+                partial = stream.partial(Recipe)
+                async for _ in partial:
+                    pass
+                assert partial.value == RECIPE
     assert isinstance(parsed, Parsed)
-    assert seen == [TYPED]
+    assert seen == [TYPED, TYPED]
 
 
-@pytest.mark.parametrize("into", [Recipe, object()])
-async def test_a_wrong_call_sends_nothing(into: Any) -> None:
+async def test_a_wrong_call_sends_nothing() -> None:
+    nothing: Any = object()
+    no_request: Any = "tea"
     async with AsyncClient.openai("http://127.0.0.1:1") as client:
-        with pytest.raises(ConfigError):
-            await client.parse("tea" if into is Recipe else ASK, into)  # type: ignore[arg-type] # the mistake
+        with pytest.raises(ConfigError, match="takes a Request"):
+            await client.parse(no_request, Recipe)
+        for request in (ASK, TYPED):
+            with pytest.raises(ConfigError, match="not a type that JSON can be read into"):
+                await client.parse(request, nothing)
+        with pytest.raises(ConfigError, match="not a type that JSON can be read into"):
+            client.stream(ASK).partial(nothing)
+        with pytest.raises(ConfigError, match="not a type that JSON can be read into"):
+            client.stream(ASK).partial(Recipe).items(nothing, "steps")
 
 
 UNFINISHED = ("length", "content_filter", "tool_calls")
@@ -173,6 +190,48 @@ async def test_only_a_stop_is_parsed(finish: str) -> None:
     assert partial.data == {"title": "Te"}
     with pytest.raises(ProtocolError, match=finish):
         _ = partial.value
+
+
+async def test_a_refusal_is_named_and_its_words_are_kept() -> None:
+    refusal = Completion(FinishReason.REFUSAL, (Text("I will not."),))
+    with anyio.fail_after(SECONDS):
+        async with talking(*[Reply.completion(refusal)] * 2) as (_, client):
+            with pytest.raises(ProtocolError, match="finished with 'refusal'") as caught:
+                await client.parse(ASK, Recipe)
+            async with client.stream(TYPED) as stream:
+                error = await until_error(stream.partial(Recipe))
+    assert error.detail == "the answer is not JSON: expected a value at character 0"
+    for refused in (caught.value, error):
+        assert refused.partial is not None
+        assert refused.partial.text == "I will not."
+
+
+class Model(pydantic.BaseModel):
+    do: str
+    minutes: int
+
+
+class Struct(msgspec.Struct):
+    do: str
+    minutes: int
+
+
+class Typed(TypedDict):
+    do: str
+    minutes: int
+
+
+@pytest.mark.parametrize("kind", [Model, Struct, Typed, Step])
+async def test_types_of_every_library(kind: Any) -> None:
+    text = '[{"do": "boil", "minutes": 3}, {"do": "steep", "minutes": 5}]'
+    expected = [kind(do="boil", minutes=3), kind(do="steep", minutes=5)]
+    with anyio.fail_after(SECONDS):
+        async with talking(*[Reply.text(*each(text))] * 2) as (_, client):
+            assert (await client.parse(ASK, list[kind])).value == expected
+            async with client.stream(TYPED) as stream:
+                partial = stream.partial(list[kind])
+                assert [item async for item in partial.items(kind)] == expected
+                assert partial.value == expected
 
 
 async def until_error(partial: PartialStream[Any]) -> SvirError:
@@ -332,3 +391,17 @@ def test_the_twin_shows_it_while_it_is_written() -> None:
             assert list(stream.partial(Recipe).items(Step, "steps")) == RECIPE.steps
         with client.stream(TYPED) as stream, pytest.raises(ProtocolError, match="at character 0"):
             list(stream.partial(Recipe))
+
+
+def test_a_thread_that_is_interrupted_reads_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with connected(Reply.text(*each(TEXT))) as (_, client), client.stream(TYPED) as stream:
+        partial = stream.partial(Recipe)
+        monkeypatch.setattr(SyncPartialStream, "_take", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(partial)
+        monkeypatch.undo()
+        with pytest.raises(ConfigError, match="after it was closed"):
+            next(partial)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from svir_core.errors import ConfigError, ProtocolError, SvirError
 from svir_core.message import Text, ToolCall
 from svir_core.response import Completion
-from svir_core.structure import FAULTS_SHOWN, parse_json
+from svir_core.structure import FAULTS_SHOWN, check_readable, parse_json
 
 T = TypeVar("T")
 UserId = typing.NewType("UserId", int)
@@ -307,6 +307,15 @@ def test_what_cannot_be_read_into(into: Any) -> None:
     with pytest.raises(ConfigError, match=r"^it: .* is not a type that JSON can be read into$") as caught:
         parse('{"later": 1, "value": 1}', into)
     assert caught.value.__context__ is None
+
+
+def test_a_type_is_checked_before_there_is_anything_to_read() -> None:
+    for into in (bytes, list[complex], "Place", len, Unresolved):
+        with pytest.raises(ConfigError, match=r"^it: .* is not a type that JSON can be read into$") as caught:
+            check_readable(into, what="it")
+        assert caught.value.__context__ is None
+    for kind in (Place, list[Place], Broken):
+        check_readable(kind, what="it")
 
 
 def test_unions_in_another_order_are_another_type() -> None:
