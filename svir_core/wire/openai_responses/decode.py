@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
+import attrs
 import orjson
 
 from svir_core.check import expect
 from svir_core.errors import ProtocolError, TruncatedStreamError
 from svir_core.event import Event
-from svir_core.limits import Limits
+from svir_core.limits import DOCUMENT_BYTES, Limits
 from svir_core.message import ToolCall
 from svir_core.response import AnomalyCode, Completion, Usage
 from svir_core.slow_json import exact_text, loosely, read_exact, without_lone_surrogates
@@ -66,7 +67,8 @@ class Decoder(StreamDecoder):
 
     Args:
         mode: "strict" refuses what the protocol does not allow; "lenient" forgives and records it.
-        limits: what the response may cost. The final event repeats the whole answer: ``event_bytes`` bounds it.
+        limits: what the response may cost. The final event repeats the whole answer: where ``event_bytes`` is the
+            default, which is made for deltas, it is read up to what a whole document may have, 16 MiB.
         clock: seconds, from any start; read here and where visible deltas come.
         extra: keep what the server says beyond the protocol on ``completion.extra``, its usage report too.
 
@@ -84,6 +86,8 @@ class Decoder(StreamDecoder):
         extra: bool = False,
     ) -> None:
         limits = Limits() if limits is None else expect(limits, Limits, "limits")
+        if limits.event_bytes == Limits().event_bytes:
+            limits = attrs.evolve(limits, event_bytes=DOCUMENT_BYTES)
         super().__init__(mode=mode, limits=limits, clock=clock, types=None, terminator=None)
         self._extra = expect(extra, bool, "extra")
         self._output = Output(limits.tool_calls, self._forgive, self._deliver, self._called)

@@ -15,12 +15,12 @@ from svir_core.errors import (
     ServerError,
     TruncatedStreamError,
 )
-from svir_core.event import Completed, ReasoningDelta, TextDelta, ToolCallDelta
+from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
 from svir_core.message import Opaque, Reasoning, Text
-from svir_core.response import FinishReason, Usage
+from svir_core.response import Completion, FinishReason, Usage
 from svir_core.slow_json import read_exact
-from svir_core.wire.openai_responses import Decoder, decode
+from svir_core.wire.openai_responses import API, Decoder, decode
 from tests.svir_core.wire.openai_responses.streams import (
     MODES,
     USAGE,
@@ -109,6 +109,23 @@ def test_a_failure_without_words_of_its_own() -> None:
 def test_limits(limits: Limits) -> None:
     for mode in MODES:
         assert isinstance(decoded(stream(said(0, "Hi" * 100)), mode, limits=limits).error, ResponseLimitError)
+
+
+def test_the_last_event_of_a_long_answer_is_read() -> None:
+    """It repeats the whole answer: the default bound of an event, made for deltas, would refuse it."""
+    text = "x" * (Limits().event_bytes + 1)
+    server = API.server.stream("m", "resp_1", 0)
+    completion = Completion(FinishReason.STOP, (Text(text),))
+    events: list[Event] = [TextDelta(text[start : start + 4096]) for start in range(0, len(text), 4096)]
+    data = b"".join(server.push(event) for event in [*events, Completed(completion)])
+    assert read(data, "strict").text == text
+    with pytest.raises(ResponseLimitError):
+        list(decode([data], limits=Limits(event_bytes=Limits().event_bytes - 1)))
+
+
+def read(data: bytes, mode: str) -> Completion:
+    (last,) = (event for event in decode([data], mode=mode) if isinstance(event, Completed))
+    return last.completion
 
 
 def test_the_limit_of_calls_holds_for_the_final_response() -> None:
