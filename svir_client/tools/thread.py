@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
@@ -61,6 +62,13 @@ async def in_thread(function: Callable[[], T], ended: Callable[[], None] = _noth
     return await work.outcome()
 
 
+def _outside_the_loop() -> None:
+    """No event loop runs here, whatever the context says that was copied from a task."""
+    sniffio: Any = sys.modules.get("sniffio")
+    if sniffio is not None:
+        sniffio.current_async_library_cvar.set(None)
+
+
 class _Work(Generic[T]):
     """One function, its thread and its outcome."""
 
@@ -86,6 +94,7 @@ class _Work(Generic[T]):
 
     def _run(self) -> None:
         try:
+            self._context.run(_outside_the_loop)
             self._value = self._context.run(self._function)
         except BaseException as error:  # noqa: BLE001 - raised by `outcome`, in the loop that asked
             self._error = error

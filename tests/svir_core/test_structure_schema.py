@@ -172,7 +172,8 @@ def reads(kind: Any, document: Any) -> bool:
 
 def of(generic: Any, *arguments: Any) -> Any:
     """``generic[arguments]``, where a type checker would want to know them."""
-    return generic[arguments if len(arguments) > 1 else arguments[0]]
+    first, *more = arguments
+    return generic[arguments] if more else generic[first]
 
 
 STRING = {"type": "string"}
