@@ -18,7 +18,8 @@ import anyio
 
 from benchmarks.bench_decode import text
 from benchmarks.measure import ROUNDS, Samples, interleaved
-from svir_client import AsyncClient, Layer, Limit, Next, Retry, Stream, Timeout, TransportResponse, wrap
+from svir_client import AsyncClient, Layer, Limit, Next, Retry, Stream, Timeout, Trace, TransportResponse, wrap
+from svir_client.tracing import memory
 from svir_core.http_message import HttpRequest, ResponseHead
 from svir_core.request import Request
 
@@ -83,6 +84,7 @@ WAYS: Final[dict[str, Callable[[], list[Layer]]]] = {
     "Retry.transient": lambda: [Retry.transient(3)],
     "Timeout.total": lambda: [Timeout.total(LONG)],
     "Limit": lambda: [Limit(concurrency=8)],
+    "Trace(memory())": lambda: [Trace(memory())],
     "Retry, three clocks, Limit": lambda: [
         Retry.transient(3),
         Timeout.first_token(LONG),

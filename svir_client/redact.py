@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
@@ -14,8 +15,8 @@ REDACTED: Final = "[REDACTED]"
 SHORTEST_SECRET: Final = 8
 """Characters. What is shorter stands in ordinary words, and taking it out of them would wreck the record."""
 
-SENSITIVE_WORDS: Final = ("authorization", "api-key", "apikey", "secret", "credential", "password", "cookie")
-"""A header with one of these in its name is a secret, and so is one whose name ends in ``-token``."""
+SENSITIVE: Final = re.compile(r"authorization|api-?key|secret|credential|password|cookie|-token\Z")
+"""Found in the name of a header, in lower case, whose value is a secret."""
 
 
 class Redactor(Unique):
@@ -60,7 +61,7 @@ class Redactor(Unique):
 
 def is_sensitive(name: str) -> bool:
     """Whether a header of this name, in lower case, holds a secret."""
-    return name.endswith("-token") or any(word in name for word in SENSITIVE_WORDS)
+    return SENSITIVE.search(name) is not None
 
 
 def secret_texts(secrets: Iterable[str | Secret]) -> list[str]:

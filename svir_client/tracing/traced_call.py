@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -133,52 +133,50 @@ class TracedCall:
         self._over = True
         reporting = self._reporting
         seconds = (reporting.clock() if self._whole is None else self._whole) - self._began
-        end = ProviderEnd(
-            api=self._api,
-            model=self._model,
-            outcome=outcome,
-            seconds=seconds,
-            retries=self._retries,
-            first_token_seconds=None if self._first is None else self._first - self._began,
-            provider_request_id=self._named(self._request_id),
-            status=self._status,
-        )
+        fields: dict[str, Any] = {
+            "api": self._api,
+            "model": self._model,
+            "outcome": outcome,
+            "seconds": seconds,
+            "retries": self._retries,
+            "first_token_seconds": None if self._first is None else self._first - self._began,
+            "provider_request_id": self._named(self._request_id),
+            "status": self._status,
+        }
         if self._completion is not None:
-            end = self._answered(end, self._completion)
+            fields |= self._answered(self._completion)
         elif error is not None:
-            end = self._failed(end, error)
+            fields |= self._failed(error)
         request, self._request = self._request, None
         content = None if request is None else content_of(request, self._completion, error, self._redactor)
-        self._report(EventType.PROVIDER_END, LEVELS[outcome], seconds, end, content)
+        self._report(EventType.PROVIDER_END, LEVELS[outcome], seconds, ProviderEnd(**fields), content)
 
-    def _answered(self, end: ProviderEnd, completion: Completion) -> ProviderEnd:
-        return attrs.evolve(
-            end,
-            tokens_per_second=completion.tokens_per_second,
-            finish_reason=completion.finish,
-            requires_continuation=completion.finish is FinishReason.PAUSE,
-            tool_call_count=len(completion.calls),
-            usage=completion.usage,
-            answered_model=self._named(completion.model),
-            response_id=self._named(completion.id),
-            anomaly_count=completion.anomaly_count,
-        )
+    def _answered(self, completion: Completion) -> dict[str, Any]:
+        return {
+            "tokens_per_second": completion.tokens_per_second,
+            "finish_reason": completion.finish,
+            "requires_continuation": completion.finish is FinishReason.PAUSE,
+            "tool_call_count": len(completion.calls),
+            "usage": completion.usage,
+            "answered_model": self._named(completion.model),
+            "response_id": self._named(completion.id),
+            "anomaly_count": completion.anomaly_count,
+        }
 
-    def _failed(self, end: ProviderEnd, error: BaseException) -> ProviderEnd:
-        end = attrs.evolve(end, error_class=clip(type(error).__name__))
-        if not isinstance(error, SvirError):
-            return end
-        partial = error.partial or Partial()
-        return attrs.evolve(
-            end,
-            usage=partial.usage,
-            answered_model=self._named(partial.model),
-            response_id=self._named(partial.id),
-            anomaly_count=len(error.anomalies),
-            status=self._status if error.status is None else error.status,
-            error_kind=error.kind,
-            retryable=error.retryable,
-        )
+    def _failed(self, error: BaseException) -> dict[str, Any]:
+        fields: dict[str, Any] = {"error_class": clip(type(error).__name__)}
+        if isinstance(error, SvirError):
+            partial = error.partial or Partial()
+            fields |= {
+                "usage": partial.usage,
+                "answered_model": self._named(partial.model),
+                "response_id": self._named(partial.id),
+                "anomaly_count": len(error.anomalies),
+                "status": self._status if error.status is None else error.status,
+                "error_kind": error.kind,
+                "retryable": error.retryable,
+            }
+        return fields
 
     def _named(self, name: str | None) -> str | None:
         """A name that the server gave, fit to be kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
@@ -97,8 +98,7 @@ def items(value: Any) -> list[Any]:
     """What a list or an object holds."""
     if isinstance(value, dict):
         return list(cast("dict[str, Any]", value).values())
-    held: list[Any] = value if isinstance(value, list) else []
-    return held
+    return list(cast("Iterable[Any]", value)) if isinstance(value, list) else []
 
 
 def strings(value: Any) -> list[str]:

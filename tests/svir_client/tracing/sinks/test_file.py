@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
+from soak import measure
 from svir_client.tracing import Content, file
 from svir_client.tracing.sinks.file import STOPPED
 from svir_core.errors import ConfigError
@@ -101,10 +102,10 @@ UNFIT: dict[str, tuple[Callable[[pathlib.Path], None], str]] = {
 def test_what_is_refused(what: str, path: pathlib.Path) -> None:
     make, words = UNFIT[what]
     make(path)
-    open_before = os.listdir("/proc/self/fd")
+    open_before = measure.open_descriptors()
     with pytest.raises(ConfigError, match=words) as caught:
         file(path)
-    assert os.listdir("/proc/self/fd") == open_before
+    assert measure.open_descriptors() == open_before
     assert path.name not in str(caught.value)
     assert caught.value.__context__ is None
     assert not path.with_name("nowhere").exists()
@@ -216,8 +217,8 @@ def test_after_it_is_closed(path: pathlib.Path) -> None:
 
 
 def test_dropped_it_is_closed(path: pathlib.Path) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = measure.open_descriptors()
     sink = file(path, content=True)
     assert sink.content
     del sink
-    assert os.listdir("/proc/self/fd") == before
+    assert measure.open_descriptors() == before
