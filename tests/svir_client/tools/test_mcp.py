@@ -56,9 +56,7 @@ class Peer:
         names = list(self.answers)
         words = None if number else "The first."
         page = [
-            types.Tool(
-                name=name, title=f"Title of {name}", description=words, input_schema=SCHEMA
-            )
+            types.Tool(name=name, title=f"Title of {name}", description=words, input_schema=SCHEMA)
             for name in names[number : number + 1]
         ]
         more = self.endless or number + 1 < len(names)
