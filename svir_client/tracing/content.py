@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, cast
 
 import orjson
 
@@ -14,6 +14,9 @@ from svir_core.errors import SvirError
 from svir_core.message import CachePoint, Image, Media, Opaque, Part, Reasoning, Text, TextFile, ToolCall, ToolResult
 from svir_core.request import Request
 from svir_core.response import Completion
+
+DEEPEST: Final = 100
+"""Levels of nesting in arguments that are written as JSON: writers of JSON give up at some 250, and Python at 500."""
 
 
 def content_of(
@@ -42,9 +45,21 @@ def _read_arguments(form: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
     """Arguments as the value that they are, so that a secret is found however it is escaped and keys stay; or as
     their text, when they are no JSON, or nested beyond reason."""
     if form["type"] == "tool_call":
-        with contextlib.suppress(orjson.JSONDecodeError, RecursionError):
-            form["arguments"] = redactor.json(orjson.loads(sound(form["arguments"])))
+        with contextlib.suppress(orjson.JSONDecodeError):
+            value = orjson.loads(sound(form["arguments"]))
+            if not _deeper(value, DEEPEST):
+                form["arguments"] = redactor.json(value)
     return form
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether a JSON value is nested deeper than so many levels."""
+    level: list[Any] = [value]
+    while level and levels >= 0:
+        objects = [item for each in level if isinstance(each, dict) for item in cast("dict[str, Any]", each).values()]
+        level = objects + [item for each in level if isinstance(each, list) for item in cast("Iterable[Any]", each)]
+        levels -= 1
+    return bool(level)
 
 
 def _part(part: Part) -> dict[str, Any] | None:

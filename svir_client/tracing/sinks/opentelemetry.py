@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from svir_client.tracing import genai
-from svir_client.tracing.record import Content, Outcome, ProviderEnd, ProviderStart, TraceEvent, plain
+from svir_client.tracing.record import Content, Outcome, ProviderEnd, ProviderStart, TraceEvent, plain, sound
 from svir_client.unique import Unique
 from svir_core.check import expect
 from svir_core.errors import ConfigError
@@ -59,9 +59,9 @@ class OpenTelemetrySink(Unique):
     def _start(self, event: TraceEvent, start: ProviderStart) -> None:
         attributes = about(start.api, start.model) | {genai.REQUEST_STREAM: True}
         if event.session_id is not None:
-            attributes[genai.CONVERSATION_ID] = event.session_id
+            attributes[genai.CONVERSATION_ID] = sound(event.session_id)
         span = self._tracer.start_span(
-            f"{attributes[genai.OPERATION_NAME]} {start.model}",
+            f"{attributes[genai.OPERATION_NAME]} {attributes[genai.REQUEST_MODEL]}",
             kind=self._api.SpanKind.CLIENT,
             attributes=attributes,
             start_time=nanoseconds(event.time),
@@ -122,7 +122,7 @@ def about(api: str, model: str) -> Values:
     return {
         genai.OPERATION_NAME: genai.OPERATIONS.get(api, "chat"),
         genai.PROVIDER_NAME: genai.PROVIDERS.get(api, api),
-        genai.REQUEST_MODEL: model,
+        genai.REQUEST_MODEL: sound(model),
     }
 
 
@@ -176,4 +176,5 @@ def nanoseconds(seconds: float) -> int:
 
 
 def _optional(values: Mapping[str, Any]) -> Values:
-    return {name: value for name, value in values.items() if value is not None}
+    """Those that are there, as strings that an exporter can write."""
+    return {name: sound(value) for name, value in values.items() if value is not None}

@@ -8,6 +8,7 @@ import pathlib
 import socket
 from typing import Any
 
+import orjson
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -18,6 +19,7 @@ from svir_client.redact import REDACTED, Redactor
 from svir_client.testing import End, Reply
 from svir_client.tracing import Content, TraceEvent, console, file, function, memory, opentelemetry, syslog
 from svir_client.tracing.content import content_of
+from svir_client.tracing.line import line
 from svir_core.errors import ServerError, SvirError
 from svir_core.http_message import Secret
 from svir_core.message import (
@@ -36,6 +38,7 @@ from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Partial
 from tests.svir_client.chat import DONE, chunk, text
 from tests.svir_client.layers.calls import Clock, read, scripted
+from tests.svir_client.tracing.traced import end_event
 
 pytestmark = pytest.mark.anyio
 
@@ -219,12 +222,21 @@ def test_every_part_has_a_form_or_none() -> None:
         ('{"a": "sk-canary-key-7f3a', '{"a": "[REDACTED]'),
         ("", ""),
         ('"\ud800"', "\ufffd\ufffd\ufffd"),
+        ("[" * 101 + "0" + "]" * 101, "[" * 101 + "0" + "]" * 101),
         ("[" * 900 + '"sk-canary-key-7f3a"' + "]" * 900, "[" * 900 + '"[REDACTED]"' + "]" * 900),
     ],
 )
 def test_arguments_are_read_so_that_values_alone_are_redacted(arguments: str, form: Any) -> None:
     (part,) = content(ToolCall("t", "f", arguments)).output
     assert part["arguments"] == form
+
+
+def test_arguments_as_deep_as_is_written_are_a_value_that_every_sink_takes() -> None:
+    (part,) = content(ToolCall("t", "f", "[" * 100 + "0" + "]" * 100)).output
+    assert isinstance(part["arguments"], list)
+    event = end_event(Content(output=(part,)))
+    assert orjson.loads(event.json())["content"]["output"] == [part]
+    assert "[" * 100 in line(event)
 
 
 def test_what_had_come_before_a_failure() -> None:

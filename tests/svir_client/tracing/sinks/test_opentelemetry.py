@@ -28,7 +28,7 @@ from opentelemetry.semconv.attributes import error_attributes
 
 from svir_client import Client, Layer, Retry, Trace
 from svir_client.testing import End, MockServer, Reply, ScriptedTransport
-from svir_client.tracing import genai, opentelemetry
+from svir_client.tracing import Content, ProviderStart, genai, opentelemetry
 from svir_core.errors import ConfigError, SvirError
 from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from tests.svir_client.chat import DONE, FINISH, REQUEST, SECONDS, USAGE, hello, text
@@ -247,6 +247,16 @@ def test_the_session_is_the_conversation_and_an_end_without_a_start_is_none(tele
     sink.write(end_event())
     assert dict(telemetry.span.attributes or {})["gen_ai.conversation.id"] == "s"
     assert (telemetry.span.start_time, telemetry.span.end_time) == (1735689600250000000, 1735689601750000000)
+
+
+def test_an_exporter_can_write_every_string(telemetry: Telemetry) -> None:
+    sink = opentelemetry(tracer_provider=telemetry.tracers, meter_provider=telemetry.meters, content=True)
+    half = "a\ud800"
+    attributes = ProviderStart(api="openai_chat", model=half, message_count=1, tool_count=0)
+    sink.write(attrs.evolve(START, session_id=half, attributes=attributes))
+    sink.write(end_event(Content(system=half, server_message=half), answered_model=half))
+    span = telemetry.span
+    assert all(text.encode() for text in (span.name, *map(str, (span.attributes or {}).values())))
 
 
 def test_without_the_library() -> None:
