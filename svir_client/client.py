@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 
 from svir_client import files
-from svir_client.constructor import Constructors
+from svir_client.constructor import Constructors, Given
 from svir_client.driver import Driver
 from svir_client.key import ApiKey, KeySource
 from svir_client.layers.chain import Chain
@@ -154,6 +154,10 @@ class AsyncClient(Constructors, Unique):
             connect_timeout=connect_timeout,
             idle_timeout=idle_timeout,
         )
+
+    @classmethod
+    def _made(cls, api: Api, given: Given) -> Self:
+        return cls.of(api, given.value[0], **given.value[1])
 
     async def complete(
         self, request: Request, *, headers: HeadersLike | None = None, idle_timeout: float | None = None

@@ -1,4 +1,4 @@
-"""How clients are made: one constructor per wire API, each a few words more than :meth:`of` (30 section 2)."""
+"""How clients are made: one constructor per wire API, each a few words more than ``of`` (30 section 2)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ URL_VARIABLE: Final = "SVIR_URL"
 KEY_VARIABLE: Final = "SVIR_API_KEY"
 
 
+Given = Withheld[tuple[str | None, KeyedOptions]]
+"""A base URL and options, withheld."""
+
+
 class Constructors(ABC):
     """The constructors of a client by the names of the wire APIs."""
 
     @classmethod
     @abstractmethod
-    def of(cls, api: Api, base_url: str | None = None, **options: Unpack[KeyedOptions]) -> Self:
-        """A client of a server that speaks ``api``."""
+    def _made(cls, api: Api, given: Given) -> Self:
+        """A client of a server that speaks ``api``, at an address and with options that no traceback shows."""
 
     @classmethod
     def openai(cls, base_url: str | None, **options: Unpack[KeyedOptions]) -> Self:
@@ -37,7 +41,7 @@ class Constructors(ABC):
         del base_url, options  # a traceback's locals show none of them
         if given.value[0] is None and given.value[1].get("endpoint") is None:
             raise ConfigError("a client needs a base URL, or the whole URL as endpoint")
-        return cls.of(openai_chat.API, given.value[0], **given.value[1])
+        return cls._made(openai_chat.API, given)
 
     @classmethod
     def responses(cls, base_url: str | None = None, **options: Unpack[KeyedOptions]) -> Self:
@@ -46,7 +50,7 @@ class Constructors(ABC):
         del base_url, options  # a traceback's locals show none of them
         from svir_core.wire import openai_responses  # imported late, as the next two: most programs speak one API
 
-        return cls.of(openai_responses.API, given.value[0], **given.value[1])
+        return cls._made(openai_responses.API, given)
 
     @classmethod
     def anthropic(
@@ -70,7 +74,7 @@ class Constructors(ABC):
         from svir_core.wire import anthropic_messages
 
         api = anthropic_messages.AnthropicMessages(version=version, auth=auth)
-        return cls.of(api, given.value[0], **given.value[1])
+        return cls._made(api, given)
 
     @classmethod
     def gemini(
@@ -96,7 +100,7 @@ class Constructors(ABC):
         from svir_core.wire import gemini
 
         api = gemini.Gemini(version=version, parent=parent, auth=auth)
-        return cls.of(api, given.value[0], **given.value[1])
+        return cls._made(api, given)
 
     @classmethod
     def from_env(cls, **options: Unpack[ClientOptions]) -> Self:
