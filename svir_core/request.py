@@ -95,7 +95,9 @@ ToolChoice.REQUIRED = ToolChoice(ToolMode.REQUIRED)
 
 def _schema_name(kind: Any) -> str:
     """The name of a type in the alphabet that APIs take."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(getattr(kind, "__name__", kind))).strip("_")[:64] or "answer"
+    name = getattr(kind, "__name__", None)
+    legal = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:64] if isinstance(name, str) else ""
+    return legal or "answer"
 
 
 @attrs.frozen

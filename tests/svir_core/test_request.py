@@ -228,7 +228,7 @@ def test_a_type_that_holds_others_keeps_them_below_it() -> None:
     [
         (Step, "Step"),
         (list[Step], "list"),
-        (int | None, "int_None"),
+        (int | None, "answer"),
         (attrs.make_class("Größe", {"cm": attrs.field(type=int)}), "Gr_e"),
         (attrs.make_class("Δ", {"cm": attrs.field(type=int)}), "answer"),
         (attrs.make_class("N" * 80, {"cm": attrs.field(type=int)}), "N" * 64),
