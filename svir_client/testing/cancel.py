@@ -15,6 +15,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from svir_client.testing.given import function
+
 Attempt = Callable[[], AbstractAsyncContextManager[Coroutine[Any, Any, object]]]
 
 
@@ -128,6 +130,7 @@ async def cancelled_at_every_await(attempt: Attempt) -> int:
     It waits for nothing of its own, so give it a limit (``anyio.fail_after``). Whatever the coroutine
     raises but the cancellation goes through ``attempt`` to the caller.
     """
+    function(attempt, "attempt")
     awaits = 0
     while True:
         async with attempt() as work:

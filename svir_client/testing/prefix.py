@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from svir_client.files import blocks, measure
+from svir_client.testing.given import one
 from svir_core.body import Body
 from svir_core.request import Request
 from svir_core.wire import openai_chat
@@ -15,7 +16,8 @@ SHOWN_BYTES = 40
 def _bytes(value: Request | Body | bytes, api: Api) -> bytes:
     if isinstance(value, Request):
         value = api.encode(value, CodecOptions(), Compat(), measure(value))
-    return value if isinstance(value, bytes) else b"".join(blocks(value))
+    given = one(value, (bytes, Body), "what is compared")
+    return given if isinstance(given, bytes) else b"".join(blocks(given))
 
 
 def assert_prefix_stable(

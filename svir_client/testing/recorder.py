@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from svir_client.testing import given
 from svir_client.testing.recording import Recording
 from svir_client.testing.recording_file import RecordingFile
 from svir_client.testing.under_way import Exchange
@@ -43,8 +44,8 @@ class Recorder:
     word (``content``) or a number is overwritten in running text alone, since the protocol may be using it.
     A file is made for its owner alone (mode 0600), and a link is not followed.
 
-    Raises ``ConfigError`` when the file cannot be opened, or is not a regular file of this user's, and for a
-    ``limit`` that is no number.
+    Raises ``ConfigError`` when the file cannot be opened, or is not a regular file of this user's, and for an
+    argument of the wrong kind.
     """
 
     def __init__(
@@ -55,10 +56,10 @@ class Recorder:
         clock: Callable[[], float] = anyio.current_time,
         limit: int = RECORDING_BYTES,
     ) -> None:
-        self._transport = transport
-        self._clock = clock
+        self._transport = given.transport(transport)
+        self._clock = given.function(clock, "clock")
         self._limit = count(limit, 0, "limit")
-        self._file = None if callable(keep) else RecordingFile(keep)
+        self._file = None if callable(keep) else RecordingFile(given.path(keep, "keep"))
         self._keep = keep if self._file is None and callable(keep) else None
         self._failure: Exception | None = None
         self._under_way: dict[Exchange, None] = {}  # the latest last

@@ -22,7 +22,7 @@ class RecordingFile:
                 os.fchmod(self._descriptor, 0o600)
             else:
                 failure = "it is not a regular file"
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: no path at all
             failure = type(error).__name__
         if failure is not None:
             self.close()

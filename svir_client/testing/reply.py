@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from svir_client.testing import given
 from svir_client.testing.answer import completion_events, stream_pieces, text_events
+from svir_client.testing.given import Headers
 from svir_client.testing.recording import Recording, finite_speed, replayed
-from svir_client.testing.wait import Pause, Wait
-from svir_core.check import count
-from svir_core.errors import ErrorKind, SvirError
+from svir_client.testing.wait import Gate, Pause, Wait
+from svir_core.check import at_least, choice, count, instance_of
+from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Event
 from svir_core.response import Completion, FinishReason, Usage
 from svir_core.wire import openai_chat
@@ -23,7 +25,6 @@ from svir_core.wire.api import Api, Model
 if TYPE_CHECKING:
     from typing import Self
 
-Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 EVENT_STREAM = (("content-type", "text/event-stream"),)
 JSON = (("content-type", "application/json"),)
 FRAMING_HEADERS = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding"})
@@ -58,10 +59,16 @@ class End(StrEnum):
     """The connection is reset (RST); what no buffer of the client's has taken by then is lost, as in any reset."""
 
 
-def _pairs(headers: Headers) -> tuple[tuple[str, str], ...]:
-    if isinstance(headers, Mapping):
-        return tuple(cast("Mapping[str, str]", headers).items())
-    return tuple(headers)
+def _pieces(body: Iterable[bytes | Wait] | None) -> tuple[bytes | Wait, ...] | None:
+    return None if body is None else given.every(body, (bytes, Gate, Pause), "every piece of a body")
+
+
+def _framing(value: Framing | str) -> Framing:
+    return choice(Framing, value, "framing")
+
+
+def _end(value: End | str) -> End:
+    return choice(End, value, "end")
 
 
 @attrs.frozen
@@ -82,31 +89,39 @@ class Reply:
         before_body: answer as soon as the head of the request is there.
         informational: status codes of interim responses sent before the head.
         raw: these bytes in place of head and framing, for heads that no server should send.
+
+    Raises ``ConfigError`` for an attribute of the wrong kind.
     """
 
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_pairs)
-    body: tuple[bytes | Wait, ...] | None = None
-    framing: Framing = Framing.CLOSE
-    cut: int | None = None
-    end: End = End.FINISH
-    before_head: Wait | None = None
-    stall_head: bool = False
-    before_body: bool = False
-    informational: tuple[int, ...] = ()
-    raw: bytes | None = None
+    status: int = attrs.field(default=200, validator=at_least(100))
+    headers: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=given.pairs)
+    body: tuple[bytes | Wait, ...] | None = attrs.field(default=None, converter=_pieces)
+    framing: Framing = attrs.field(default=Framing.CLOSE, converter=_framing)
+    cut: int | None = attrs.field(default=None, validator=attrs.validators.optional(at_least(0)))
+    end: End = attrs.field(default=End.FINISH, converter=_end)
+    before_head: Wait | None = attrs.field(default=None, validator=instance_of(Gate, Pause, type(None)))
+    stall_head: bool = attrs.field(default=False, validator=instance_of(bool))
+    before_body: bool = attrs.field(default=False, validator=instance_of(bool))
+    informational: tuple[int, ...] = attrs.field(default=(), converter=given.statuses)
+    raw: bytes | None = attrs.field(default=None, validator=instance_of(bytes, type(None)))
 
     # --- what to answer: attributes above are further keywords; headers come after the content type ---
 
     @classmethod
     def stream(cls, *pieces: bytes | Wait, status: int = 200, headers: Headers = (), **settings: Any) -> Self:
         """An event stream of these pieces."""
-        return cls(status, (*EVENT_STREAM, *_pairs(headers)), pieces, **settings)
+        return cls(status, (*EVENT_STREAM, *given.pairs(headers)), pieces, **settings)
 
     @classmethod
     def document(cls, document: object, status: int = 200, *, headers: Headers = (), **settings: Any) -> Self:
-        """A JSON document."""
-        return cls(status, (*JSON, *_pairs(headers)), (json.dumps(document).encode(),), **settings)
+        """A JSON document; ``ConfigError`` for what JSON cannot say."""
+        try:
+            data = json.dumps(document).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            failure = type(error).__name__
+        else:
+            return cls(status, (*JSON, *given.pairs(headers)), (data,), **settings)
+        raise ConfigError(f"document cannot be written as JSON: {failure}")
 
     @classmethod
     def text(
@@ -126,6 +141,7 @@ class Reply:
 
         Raises what the API's ``StreamEncoder`` raises for a completion that it cannot say.
         """
+        given.one(completion, (Completion,), "completion")
         named = {name: value for name, value in (("model", completion.model), ("id", completion.id)) if value}
         return cls.events(*completion_events(completion), api=api, **_over(settings, **named))
 
@@ -152,17 +168,19 @@ class Reply:
     @classmethod
     def models(cls, *models: str | Model, api: Api = openai_chat.API, headers: Headers = (), **settings: Any) -> Self:
         """The listing of these models; kept-alive unless ``framing`` says otherwise."""
+        given.every(models, (str, Model), "every model")
         entries = [Model(model) if isinstance(model, str) else model for model in models]
         settings = _over(settings, framing=Framing.LENGTH)
-        return cls(200, (*JSON, *_pairs(headers)), (api.server.models(entries),), **settings)
+        return cls(200, (*JSON, *given.pairs(headers)), (api.server.models(entries),), **settings)
 
     @classmethod
     def recorded(cls, recording: Recording, speed: float = 0, **settings: Any) -> Self:
         """The response of a recording, in its pieces. What was cut off is cut off again, and what timed out stalls.
 
         ``speed`` is that of time: 1 as it was recorded, 2 twice as fast, 0 without any waiting.
-        Raises ``ConfigError`` for a speed that is none.
+        Raises ``ConfigError`` for a speed or a recording that is none.
         """
+        given.one(recording, (Recording,), "recording")
         speed = finite_speed(speed)
         end = End.STALL if recording.error is ErrorKind.TIMEOUT else End.FINISH
         if recording.status is None:

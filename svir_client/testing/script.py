@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from svir_client.testing.given import every, function, one
 from svir_client.testing.record import RecordedRequest
 from svir_client.testing.reply import Reply
 
@@ -21,9 +22,15 @@ UNSCRIPTED = Reply(500, {"content-type": "text/plain"}, (b"a request beyond the 
 class Script(Generic[T]):
     """Outcomes in order; after the last one ``answer`` is asked, where there is one."""
 
-    def __init__(self, outcomes: tuple[T, ...], answer: Callable[[RecordedRequest], T | Awaitable[T]] | None) -> None:
-        self._outcomes = deque(outcomes)
-        self._answer = answer
+    def __init__(
+        self,
+        outcomes: tuple[T, ...],
+        answer: Callable[[RecordedRequest], T | Awaitable[T]] | None,
+        kinds: tuple[type, ...],
+    ) -> None:
+        self._kinds = kinds
+        self._outcomes = deque(every(outcomes, kinds, "every reply"))
+        self._answer = None if answer is None else function(answer, "answer")
         self.unscripted = 0
 
     @property
@@ -32,17 +39,18 @@ class Script(Generic[T]):
         return len(self._outcomes)
 
     def add(self, *outcomes: T) -> None:
-        """Append outcomes."""
-        self._outcomes.extend(outcomes)
+        """Append outcomes; ``ConfigError`` for what is none."""
+        self._outcomes.extend(every(outcomes, self._kinds, "every reply"))
 
     def scripted(self) -> T | None:
         """The next outcome of the list, for the request whose head is there; ``None`` when there is none left."""
         return self._outcomes.popleft() if self._outcomes else None
 
     async def answered(self, request: RecordedRequest) -> T | Reply:
-        """The outcome of a complete request beyond the list; raises what ``answer`` raises."""
+        """The outcome of a complete request beyond the list; raises what ``answer`` raises, and
+        ``ConfigError`` when it gives no outcome."""
         if self._answer is None:
             self.unscripted += 1
             return UNSCRIPTED
         outcome = self._answer(request)
-        return await outcome if inspect.isawaitable(outcome) else outcome
+        return one(await outcome if inspect.isawaitable(outcome) else outcome, self._kinds, "what answer gives")

@@ -47,6 +47,8 @@ class ScriptedTransport(ScriptedPeer[Outcome]):
         outcomes: the script.
         answer: asked for the outcome of each complete request beyond the script, sync or async.
         remember: how many requests are kept, the latest ones, ``None`` for all. The count stays exact.
+
+    Raises ``ConfigError`` for an argument of the wrong kind; so does a call for which ``answer`` gives no outcome.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class ScriptedTransport(ScriptedPeer[Outcome]):
         answer: Callable[[RecordedRequest], Outcome | Awaitable[Outcome]] | None = None,
         remember: int | None = None,
     ) -> None:
-        super().__init__(Script(outcomes, answer), Seen(remember))
+        super().__init__(Script(outcomes, answer, (Reply, SvirError)), Seen(remember))
         self._pool = Pool(max_connections=sys.maxsize, max_idle=0, idle_expiry=0)  # a connection for every request
         self._closed = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from typing import Generic, TypeVar
@@ -13,6 +14,10 @@ from svir_core import check
 T = TypeVar("T")
 
 
+def _bound(remember: int) -> int:
+    return min(check.count(remember, 0, "remember"), sys.maxsize)  # more than a deque can count is no bound
+
+
 class Seen(Generic[T]):
     """The latest ``remember`` items, all of them for ``None``; the count is of all. ``ConfigError`` for no number.
 
@@ -20,7 +25,7 @@ class Seen(Generic[T]):
     """
 
     def __init__(self, remember: int | None) -> None:
-        self._latest: deque[T] = deque(maxlen=None if remember is None else check.count(remember, 0, "remember"))
+        self._latest: deque[T] = deque(maxlen=None if remember is None else _bound(remember))
         self._lock = threading.Lock()
         self._changed = anyio.Event()
         self.count = 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.abc
 
+from svir_client.testing.given import server_context
 from svir_client.testing.link import Link, PlainLink, TlsLink
 from svir_client.testing.record import RecordedConnection, RecordedRequest
 from svir_client.testing.reply import End, Reply
@@ -44,7 +45,8 @@ class MockServer(ScriptedServer):
             all. The counts stay exact.
         tls: speak https, by this server-side context; its certificate must be good for 127.0.0.1.
 
-    Raises ``ConfigError`` for a ``remember`` that is no number. A system that lets no more connections be
+    Raises ``ConfigError`` for an argument of the wrong kind, and when the block is left for an ``answer`` that gave no
+    reply. A system that lets no more connections be
     accepted (no descriptor is left) ends the block with its ``OSError``.
     """
 
@@ -55,7 +57,9 @@ class MockServer(ScriptedServer):
         remember: int | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(ServerState(Script(replies, answer), Seen(remember), Seen(remember), tls))
+        super().__init__(
+            ServerState(Script(replies, answer, (Reply,)), Seen(remember), Seen(remember), server_context(tls))
+        )
         self._error: Exception | None = None  # what `answer` raised first, or what accepting did
         self._group: anyio.abc.TaskGroup | None = None
 

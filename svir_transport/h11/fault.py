@@ -7,7 +7,6 @@ OpenSSL's own text names hosts; its numbers and constants do not, and say what t
 
 from __future__ import annotations
 
-import re
 import socket
 import ssl
 from typing import Final
@@ -16,6 +15,7 @@ import anyio
 import h11
 
 from svir_core.errors import ConfigError, ProtocolError, ResponseTimeoutError, SvirError, TransportError
+from svir_core.transport_fault import tls_reason
 
 Row = tuple[type[Exception], type[SvirError], str]
 
@@ -59,25 +59,6 @@ CERTIFICATE: Final = {
 }
 """OpenSSL's ``X509_V_ERR_*`` numbers, ``SSLCertVerificationError.verify_code``."""
 
-REFUSED: Final = "the server did not accept the client's certificate"
-
-TLS: Final = {
-    "WRONG_VERSION_NUMBER": "the server does not speak it on this port",
-    "UNSUPPORTED_PROTOCOL": "no version in common",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "no version in common",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refused the handshake: no cipher in common, or no client certificate",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server requires a client certificate",
-    "TLSV1_ALERT_UNKNOWN_CA": REFUSED,
-    "SSLV3_ALERT_BAD_CERTIFICATE": REFUSED,
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": REFUSED,
-    "SSLV3_ALERT_CERTIFICATE_REVOKED": REFUSED,
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": REFUSED,
-    "TLSV1_UNRECOGNIZED_NAME": "the server does not serve this host",
-}
-"""``SSLError.reason``; others are shown as they are, when they are one of OpenSSL's constants."""
-
-_CONSTANT: Final = re.compile(r"[A-Z0-9_]{1,80}")
-
 
 def translate(error: Exception, *, unsent: bool = False, handshake: bool = False) -> SvirError:
     """The error of ours for ``error``, which is an instance of one of :data:`FOREIGN`.
@@ -94,8 +75,8 @@ def _reason(error: Exception) -> str:
     """What OpenSSL says it was, in brackets, or nothing."""
     if isinstance(error, ssl.SSLCertVerificationError):
         words = CERTIFICATE.get(getattr(error, "verify_code", 0))
-    elif type(error) is ssl.SSLError and _CONSTANT.fullmatch(constant := str(getattr(error, "reason", ""))):
-        words = TLS.get(constant, constant)
+    elif type(error) is ssl.SSLError:
+        return tls_reason(getattr(error, "reason", None))
     else:
         return ""
     return f" ({words})" if words else ""

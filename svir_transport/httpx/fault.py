@@ -18,7 +18,7 @@ from svir_core.errors import (
     SvirError,
     TransportError,
 )
-from svir_core.transport_fault import HEAD_TOO_LARGE
+from svir_core.transport_fault import HEAD_TOO_LARGE, tls_reason
 
 
 class Row(NamedTuple):
@@ -43,6 +43,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row("ProtocolError", ProtocolError, "the response is not valid HTTP"),  # httpx's own, and h2's
     Row("NetworkError", TransportError, "the connection failed"),
     Row("StreamError", ConfigError, "the response was read by a hook of the client"),
+    Row("SSLError", TransportError, "TLS failed"),  # a refusal after the handshake, as TLS 1.3 has them
     Row("Exception", TransportError, "the client failed"),
 )
 """The first row that fits counts. The last one fits everything: no foreign exception ever gets out."""
@@ -62,14 +63,15 @@ CLOSED_HERE: Final = "ClosedResourceError"
 """What anyio and trio raise for a connection that was closed under its reader: the client was, by its owner."""
 
 
-def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
-    """The error of ours for ``error``; ``unsent`` says that no byte of the request was written."""
+def translate(error: BaseException, *, unsent: bool = False, in_body: bool = False) -> SvirError:
+    """The error of ours for ``error``; ``unsent`` says that no byte of the request was written, ``in_body`` that the
+    head of the response was read."""
     row = next(row for row in TABLE if row.name in _names(error))
     kind, words = row.kind, row.words
     origins = list(_origins(error))
     if row.name == "RemoteProtocolError":
         parser = next((link for link in origins if type(link).__module__.partition(".")[0] == "h11"), None)
-        if getattr(parser, "error_status_hint", None) == HEAD_TOO_LARGE:
+        if getattr(parser, "error_status_hint", None) == HEAD_TOO_LARGE and not in_body:
             kind, words = ResponseLimitError, "the response head is too large"
         elif parser is not None and PEER_CLOSED not in str(parser):
             kind, words = ProtocolError, "the response is not valid HTTP"
@@ -78,12 +80,19 @@ def translate(error: BaseException, *, unsent: bool = False) -> SvirError:
     elif row.name == "ConnectError":
         links = {name for link in origins for name in _names(link)}
         words = next((words for name, words in TLS if name in links), words)
+    if row.name in ("ConnectError", "NetworkError", "SSLError"):
+        reason = next((tls_reason(getattr(link, "reason", None)) for link in origins if _is_tls(link)), "")
+        words = f"TLS failed{reason}" if reason else words
     return kind(f"{words}: {type(error).__name__}", unsent=unsent or row.unsent)
 
 
 def write_failed(error: BaseException) -> bool:
     """Whether ``error`` says that a write failed."""
     return "WriteError" in _names(error)
+
+
+def _is_tls(error: BaseException) -> bool:
+    return type(error).__name__ == "SSLError"
 
 
 def _names(error: BaseException) -> set[str]:

@@ -131,7 +131,7 @@ class HttpxResponse:
                     self._complete, self._running = True, False
                 except Exception as error:  # noqa: BLE001 - whatever the library raises, ours is raised
                     self._running = False
-                    failure = translate(error)
+                    failure = translate(error, in_body=True)
             if self._reading.cancelled_caught:
                 failure = idle_timed_out(self._idle)
         except BaseException:

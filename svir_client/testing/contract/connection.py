@@ -80,6 +80,17 @@ async def closed_body_is_no_end(bench: Bench) -> None:
         await bench.failure(anext(body), SvirError)
 
 
+async def closed_on_this_side_is_a_config_error(bench: Bench) -> None:
+    """Who reads on what this side closed, the response or its transport, gets a ``ConfigError``: nobody cut it off."""
+    for whole_transport in (False, True):
+        async with MockServer(answer(b"piece", Gate(), b"never")) as server:
+            response = await bench.open(server)
+            body = aiter(response)
+            await anext(body)
+            await (bench.transport if whole_transport else response).aclose()
+            await bench.failure(anext(body), ConfigError)
+
+
 async def connection_is_kept_after_a_whole_response(bench: Bench) -> None:
     """A response that was read to its end leaves its connection to the next call."""
     replies = (OK, answer(b"a", b"b", framing=Framing.CHUNKED), answer(), answer(b"no", status=400))
@@ -264,6 +275,7 @@ CLAUSES: Final = (
     aclose_waits_for_nothing,
     aclose_is_idempotent,
     closed_body_is_no_end,
+    closed_on_this_side_is_a_config_error,
     connection_is_kept_after_a_whole_response,
     connection_is_not_kept_when_the_server_says_so,
     connection_that_the_server_closed_is_not_used,

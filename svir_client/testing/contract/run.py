@@ -12,6 +12,7 @@ import attrs
 
 from svir_client.testing.contract import cancellation, clock, connection, fault, request, response
 from svir_client.testing.contract.bench import Bench, Broken
+from svir_client.testing.given import every, function
 from svir_client.transport import Transport
 from svir_core.errors import SvirError
 
@@ -65,8 +66,11 @@ async def check_transport(factory: Callable[[], Transport], *, only: Collection[
     clauses to check, by default all. It takes some seconds, since clocks are among what it looks at.
 
     Raises :class:`ContractError` with every clause that is broken and what was seen, after all have run;
-    ``ValueError`` for a name in ``only`` that no clause has. Source: 30 section 1, 00 section 5.
+    ``ConfigError`` for a ``factory`` that is no function; ``ValueError`` for a name in ``only`` that no clause has.
+    Source: 30 section 1, 00 section 5.
     """
+    function(factory, "factory")
+    every(only, (str,), "every name in only")
     unknown = sorted(set(only) - set(CLAUSES))
     if unknown:
         raise ValueError(f"no such clause: {', '.join(unknown)}")

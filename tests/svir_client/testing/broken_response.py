@@ -7,7 +7,7 @@ import gzip
 import anyio
 import anyio.lowlevel
 
-from svir_core.errors import ConfigError, SvirError
+from svir_core.errors import ConfigError, SvirError, TransportError
 from svir_core.http_message import ResponseHead
 from tests.svir_client.testing.around import Response
 
@@ -89,6 +89,16 @@ class EndsWhenClosed(Response):
     async def aclose(self) -> None:
         self.closed = True
         await self.inner.aclose()
+
+
+class CutOffWhenClosed(Response):
+    async def __anext__(self) -> bytes:
+        failure = None
+        try:
+            return await anext(self.inner)
+        except ConfigError as error:
+            failure = TransportError(error.detail)
+        raise failure
 
 
 class AlwaysComplete(Response):

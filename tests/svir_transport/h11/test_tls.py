@@ -22,10 +22,11 @@ import trustme
 from svir_client import AsyncClient
 from svir_core import Request
 from svir_core.errors import ConfigError, ProtocolError, ResponseTimeoutError, SvirError, TransportError
+from svir_core.transport_fault import TLS_REASONS
 from svir_transport.h11 import H11Transport
 from svir_transport.h11.dial import Phase
 from svir_transport.h11.fault import CERTIFICATE as CERTIFICATE_WORDS
-from svir_transport.h11.fault import HANDSHAKE, TLS
+from svir_transport.h11.fault import HANDSHAKE
 from tests.svir_transport.h11.peer import Talk, Web, failure, pool_of, read, silent, trust
 from tests.svir_transport.h11.tls_server import Flight, TlsServer, closes, resets, serving, stalls
 
@@ -339,7 +340,7 @@ def test_the_page_has_every_word() -> None:
     page = (ROOT / "docs" / "tls.md").read_text(encoding="utf-8")
     handshake = [words for _, _, words in HANDSHAKE if "reset" not in words]
     phases = [f"{phase.value} within 10 s" for phase in Phase]
-    refusals = [TLS[reason] for reason in TLS if reason != "TLSV1_UNRECOGNIZED_NAME"]
+    refusals = [TLS_REASONS[reason] for reason in TLS_REASONS if reason != "TLSV1_UNRECOGNIZED_NAME"]
     for words in (*phases, *CERTIFICATE_WORDS.values(), *refusals, *handshake):
         assert words in page
 

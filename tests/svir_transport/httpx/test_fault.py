@@ -10,7 +10,9 @@ import anyio
 import h2.exceptions
 import h11
 import pytest
+import trustme
 
+from svir_client.testing import MockServer, Reply
 from svir_core.errors import (
     ConfigError,
     ProtocolError,
@@ -19,6 +21,8 @@ from svir_core.errors import (
     SvirError,
     TransportError,
 )
+from svir_core.http_message import HttpRequest
+from svir_transport.httpx import HttpxTransport
 from svir_transport.httpx.fault import TABLE, translate, write_failed
 
 SECRET = "https://user:s3cr3t@server.example/path"
@@ -158,6 +162,50 @@ def test_a_connection_that_was_closed_under_its_reader(httpx: Any) -> None:
     translated = translate(error)
     assert type(translated) is ConfigError
     assert translated.detail == "the connection was closed on this side: ReadError"
+
+
+def tls_error() -> ssl.SSLError:
+    error = ssl.SSLError(SECRET)
+    error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    return error
+
+
+@pytest.mark.parametrize("name", ["", "ReadError", "ConnectError"])
+def test_what_tls_failed_of_after_the_handshake_too(httpx: Any, name: str) -> None:
+    error: Exception = tls_error()
+    if name:
+        error = getattr(httpx, name)(SECRET)
+        error.__cause__ = tls_error()
+    translated = translate(error)
+    assert type(translated) is TransportError
+    assert translated.detail == f"TLS failed (the server requires a client certificate): {name or 'SSLError'}"
+
+
+def test_a_chunk_header_without_an_end_is_no_head(httpx: Any) -> None:
+    error = httpx.RemoteProtocolError("m")
+    error.__cause__ = h11.RemoteProtocolError("Receive buffer too long", error_status_hint=431)
+    translated = translate(error, in_body=True)
+    assert type(translated) is ProtocolError
+    assert translated.detail == "the response is not valid HTTP: RemoteProtocolError"
+
+
+@pytest.mark.anyio
+async def test_a_server_that_requires_a_client_certificate(authority: trustme.CA) -> None:
+    trust: Any = authority
+    here: Any = authority.issue_cert("127.0.0.1")
+    context, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    here.configure_cert(context)
+    trust.configure_trust(context)
+    trust.configure_trust(client)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with anyio.fail_after(10):
+        async with MockServer(Reply.text("never"), tls=context) as server:
+            transport = HttpxTransport(ssl_context=client)
+            request = HttpRequest("GET", "https", "127.0.0.1", server.port, "/", (("host", "127.0.0.1"),))
+            with pytest.raises(TransportError) as caught:
+                await transport.open(request, None)
+            await transport.aclose()
+    assert "the server requires a client certificate" in caught.value.detail
 
 
 def test_a_chain_that_bites_its_tail() -> None:
