@@ -228,6 +228,12 @@ def test_the_httpx_transport_with_one_library_alone(
     install(f"svir-transport-httpx[{library}]").run("-c", f"LIBRARY, OTHER = {library!r}, {other!r}\n{LIBRARY_JOB}")
 
 
+def test_the_client_reports_to_opentelemetry_by_its_extra(install: Callable[..., Environment]) -> None:
+    job = JOBS["svir-client"].replace("AsyncClient.openai(f", "AsyncClient.openai(layers=[TRACE], base_url=f")
+    sink = "from svir_client.tracing import Trace, opentelemetry\nTRACE = Trace(opentelemetry())\n"
+    install("svir-client[opentelemetry]").run("-c", f"{sink}{job}assert TRACE.failures == 0\n")
+
+
 def test_pytest_finds_the_fixtures_of_the_client(install: Callable[..., Environment], tmp_path: pathlib.Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text(
