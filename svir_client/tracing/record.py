@@ -76,8 +76,8 @@ class ProviderEnd:
     Attributes:
         api, model: as at the start.
         outcome: how it ended.
-        seconds: from the call to the end of the answer, or to its failure, by a monotonic clock; repeats and waits
-            of layers inside ``Trace`` included.
+        seconds: from the call to when the end of the answer was read, or to its failure, by a monotonic clock;
+            repeats and waits of layers inside ``Trace`` included, and what the reader does between two reads.
         retries: requests after the first that layers inside ``Trace`` sent by this client.
         first_token_seconds: from the call to anything of the answer, a piece of a call too.
         tokens_per_second: ``Completion.tokens_per_second``; ``None`` where that would be noise.
