@@ -67,7 +67,7 @@ def _entries(headers: Any) -> Iterable[Any]:
 def path(value: str | os.PathLike[str], where: str) -> str | os.PathLike[str]:
     """``value``, which must be a path; a number would be taken for an open descriptor."""
     if not isinstance(cast("Any", value), str | os.PathLike):
-        raise ConfigError(f"{where} must be a path or a function, not {_shown(value)}")
+        raise ConfigError(f"{where} must be a path, not {_shown(value)}")
     return value
 
 

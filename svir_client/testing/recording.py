@@ -27,6 +27,7 @@ from typing import Any, Final, cast
 
 import attrs
 
+from svir_client.testing import given
 from svir_client.testing.wait import Pause, Wait
 from svir_core.errors import ConfigError, ErrorKind
 
@@ -108,7 +109,7 @@ def load_recording(path: str | os.PathLike[str]) -> list[Recording]:
     failure = None
     data = b""
     try:
-        data = pathlib.Path(path).read_bytes()
+        data = pathlib.Path(given.path(path, "path")).read_bytes()
     except OSError as error:
         failure = ConfigError(f"the recording cannot be read: {type(error).__name__}")
     if failure is not None:

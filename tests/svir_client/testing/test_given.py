@@ -20,6 +20,7 @@ from svir_client.testing import (
     assert_prefix_stable,
     cancelled_at_every_await,
     check_transport,
+    load_recording,
 )
 from svir_core.errors import ConfigError, SvirError
 from tests.svir_client.chat import REQUEST
@@ -32,6 +33,7 @@ RECORDER: Any = Recorder
 SCRIPTED: Any = ScriptedTransport
 CLIENT: Any = Client
 STABLE: Any = assert_prefix_stable
+LOAD: Any = load_recording
 NOTHING: Any = None
 
 
@@ -75,6 +77,7 @@ WRONG: dict[str, tuple[str, Callable[[], object]]] = {
     "Recorder to a number": ("keep", lambda: RECORDER(ScriptedTransport(), 5)),
     "Recorder to nothing": ("keep", lambda: RECORDER(ScriptedTransport(), None)),
     "Recorder to no path": ("recording cannot be opened", lambda: Recorder(ScriptedTransport(), "\0")),
+    "a recording of a descriptor": ("path must be a path", lambda: LOAD(0)),
     "a clock": ("clock", lambda: RECORDER(ScriptedTransport(), keep, clock=5)),
     "bodies that are none": ("what is compared", lambda: STABLE(None, None)),
 }
