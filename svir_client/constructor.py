@@ -84,6 +84,7 @@ class Constructors(ABC):
         version: str = "v1beta",
         parent: str = "models",
         auth: str = "x-goog-api-key",
+        skip_signatures: bool = False,
         **options: Unpack[KeyedOptions],
     ) -> Self:
         """A client of Gemini, by default of Google's Developer API; the other options, and the errors, are those of
@@ -94,12 +95,14 @@ class Constructors(ABC):
             version: the version of the API: "v1beta", "v1", on Vertex "v1beta1".
             parent: where the models are: "models", on Vertex "projects/P/locations/L/publishers/google/models".
             auth: how the key is sent: "x-goog-api-key", or "bearer", as an OAuth token is.
+            skip_signatures: send a stand-in for the signatures that calls from another API do not have, as Gemini 3
+                demands them.
         """
         given = Withheld((base_url, options))
         del base_url, options  # a traceback's locals show none of them
         from svir_core.wire import gemini
 
-        api = gemini.Gemini(version=version, parent=parent, auth=auth)
+        api = gemini.Gemini(version=version, parent=parent, auth=auth, skip_signatures=skip_signatures)
         return cls._made(api, given)
 
     @classmethod

@@ -389,9 +389,12 @@ class Endpoint(Private):
     ) -> HttpRequest:
         """The request for ``url``: svir's headers, the API's, the endpoint's, ``headers`` of this call, the key's.
 
-        ``headers`` are checked ones (:func:`caller_headers`). A later header replaces an earlier one
-        of its name, except that nothing replaces the key.
+        ``headers`` are checked ones (:func:`caller_headers`). A later header replaces an earlier one of its name.
+        Raises ``ConfigError``, which shows no value, for a header that would replace the key's, or be replaced.
         """
+        for name, _ in key_headers:
+            if any(name == other for other, _ in (*self.headers, *headers)):
+                raise ConfigError(f"the header {name!r} carries the key: give one of the two")
         fields = {
             "host": url.authority,
             "user-agent": f"svir/{VERSION}",

@@ -327,5 +327,26 @@ def test_the_defaults_are_those_of_the_apis() -> None:
 
     for name in ("version", "auth"):
         assert default(AsyncClient.anthropic, name) == getattr(anthropic_messages.API, name)
-    for name in ("version", "parent", "auth"):
+    for name in ("version", "parent", "auth", "skip_signatures"):
         assert default(AsyncClient.gemini, name) == getattr(gemini.API, name)
+
+
+@pytest.mark.parametrize(("name", "header"), [("anthropic_messages", "x-api-key"), ("gemini", "X-Goog-Api-Key")])
+async def test_a_header_of_the_callers_that_the_key_would_replace_is_refused(name: str, header: str) -> None:
+    async with MAKERS[name]("http://127.0.0.1:9", api_key=KEY, headers={header: "mine"}) as client:
+        with pytest.raises(ConfigError, match=header.lower()):
+            await client.complete(HI)
+    async with MAKERS[name]("http://127.0.0.1:9", api_key=KEY) as client:
+        with pytest.raises(ConfigError, match=header.lower()):
+            await client.complete(HI, headers={header: "mine"})
+
+
+async def test_a_key_may_be_a_header_of_the_callers_where_there_is_no_other() -> None:
+    async with talking(
+        anthropic_messages.API, Reply.text("x", api=anthropic_messages.API), headers={"x-api-key": KEY}
+    ) as (
+        server,
+        client,
+    ):
+        await client.complete(HI)
+        assert server.requests[0].header("x-api-key") == KEY
