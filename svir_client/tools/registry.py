@@ -140,7 +140,8 @@ class Tools(Unique):
     async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
         """The result of ``call``, under its id; as :class:`svir_client.Toolbox` says."""
         given = context or ToolContext()
-        here = attrs.evolve(given, call_id=call.id, on_error=functools.partial(self._tell, given.on_error))
+        tell = functools.partial(self._tell, given.on_error)
+        here = attrs.evolve(given, call_id=call.id, on_error=tell)
         found = self._own.get(call.name)
         if found is None:
             for box in self._boxes:
@@ -155,21 +156,15 @@ class Tools(Unique):
             return failed(call, error.detail)
         if found.requires_approval and not await self._approved(call, here):
             return failed(call, f"the call of {found.tool.name} was not approved: nothing was run")
-        return await self._run(call, found, arguments, here)
-
-    async def _run(
-        self, call: ToolCall, found: FunctionTool, arguments: Mapping[str, Any], context: ToolContext
-    ) -> ToolResult:
         try:
-            return ToolResult(call.id, content_of(await found.run(arguments, context)))
+            return ToolResult(call.id, content_of(await found.run(arguments, here)))
         except ToolError as error:
             return failed(call, str(error) or None)
         except LateTool:
             return late(call, found.timeout)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is a result; on_error has it
             raised = error
-        if context.on_error is not None:
-            context.on_error(raised)
+        tell(raised)
         return failed(call)
 
     async def _approved(self, call: ToolCall, context: ToolContext) -> bool:

@@ -14,8 +14,11 @@ import anyio
 import mcp
 import pytest
 from mcp import types
+from mcp.server import MCPServer
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.subscriptions import ToolsListChanged
 
 import svir_client.tools.mcp
 from svir_client import Toolbox, ToolContext, Tools
@@ -282,6 +285,30 @@ async def test_a_client_of_the_package_serves_too() -> None:
             box = await McpTools.of(client)
             assert [tool.name for tool in box.tools()] == ["a", "b"]
             assert await box.call(call("b")) == ToolResult("c", "b")
+
+
+async def test_a_session_that_listens_for_changes() -> None:
+    bus = InMemorySubscriptionBus()
+    server = MCPServer("peer", subscriptions=bus)
+    server.add_tool(lambda: "a", name="a")
+    refreshed = anyio.Event()
+    with anyio.fail_after(10):
+        async with mcp.Client(server) as session, anyio.create_task_group() as tasks:
+            box = await McpTools.of(session)
+
+            async def follow() -> None:
+                async with session.listen(tools_list_changed=True) as changes:
+                    server.add_tool(lambda: "b", name="b")
+                    await bus.publish(ToolsListChanged())
+                    async for _ in changes:
+                        await box.refresh()
+                        refreshed.set()
+
+            tasks.start_soon(follow)
+            await refreshed.wait()
+            assert [tool.name for tool in box.tools()] == ["a", "b"]
+            assert (await box.call(call("b"))).content == "b"
+            tasks.cancel_scope.cancel()
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
