@@ -138,7 +138,7 @@ class AsyncClient(Constructors, Unique):
         address = _Address(base_url, endpoint, () if headers is None else headers)
         del api_key, base_url, endpoint, headers  # a traceback's locals show none of them
         key.read(Withheld(os.environ))
-        if not callable(getattr(api, "encode", None)):
+        if not callable(getattr(api, "decoder", None)):  # not `encode`: a str has that
             raise ConfigError(f"api must have the methods of an Api, and a {type(api).__name__} has not")
         return cls(
             api,

@@ -631,8 +631,8 @@ def test_plain_http_is_allowed_by_a_bool(value: Any) -> None:
         AsyncClient.openai("http://models.example", allow_http=value)
 
 
-def test_an_api_is_one() -> None:
-    nothing: Any = 5
+@pytest.mark.parametrize("nothing", [5, "openai", None])
+def test_an_api_is_one(nothing: Any) -> None:
     with pytest.raises(ConfigError, match="api must have the methods"):
         AsyncClient.of(nothing, "http://127.0.0.1")
 
