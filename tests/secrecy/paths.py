@@ -347,7 +347,9 @@ def streams_of(api: Api) -> Iterator[ErrorPath]:
         error, pieces = STREAMS[name]
         reply = Reply(200, {"content-type": "text/event-stream", **HEADERS}, (*said, *pieces))
         for call in (complete, stream):
-            yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call)
+            # Responses has another default for an event
+            limits = Limits(event_bytes=200_000)
+            yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call, limits=limits)
     failed = Reply.events(TextDelta("Hello"), ServerError(SERVER), api=api)
     yield calling("an error in a stream", ServerError, failed)
     yield calling("a stream that ends early", TruncatedStreamError, Reply.stream(*said))
@@ -361,7 +363,9 @@ def streams() -> Iterator[ErrorPath]:
             yield calling(f"a stream with {name}", error, reply)
             continue
         for call in (complete, stream):
-            yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call)
+            # Responses has another default for an event
+            limits = Limits(event_bytes=200_000)
+            yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call, limits=limits)
     for name, (error, body) in BODIES_IN_PLACE.items():
         yield calling(f"{name} for a stream", error, Reply.stream(body))
     yield calling("too many bytes", ResponseLimitError, Reply.stream(text(SERVER)), limits=Limits(wire_bytes=50))
