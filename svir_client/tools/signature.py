@@ -93,7 +93,7 @@ def _is_context(hint: Any) -> bool:
         return _is_context(get_args(hint)[0])
     if get_origin(hint) in (typing.Union, types.UnionType):
         return any(_is_context(member) for member in get_args(hint))
-    return isinstance(hint, type) and issubclass(hint, ToolContext)
+    return hint is ToolContext
 
 
 def _field(parameter: inspect.Parameter, hint: Any, words: str | None) -> Field:

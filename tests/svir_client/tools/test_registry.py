@@ -448,6 +448,12 @@ def by_star(*a: int) -> None: ...
 def unreadable(a: int, b: complex) -> None: ...
 
 
+class OtherContext(ToolContext): ...
+
+
+def by_another_context(context: OtherContext) -> None: ...
+
+
 def nowhere(a: Nowhere) -> None: ...  # type: ignore[name-defined] # noqa: F821  # a name that is not there
 
 
@@ -466,6 +472,7 @@ NO_TOOLS: list[tuple[Any, dict[str, Any], str]] = [
     (generates_async, {}, "generates_async is a generator"),
     (by_position, {}, "parameter a of by_position cannot be given by its name"),
     (unreadable, {}, "parameter b of unreadable has a type that JSON cannot be read into"),
+    (by_another_context, {}, "parameter context of by_another_context has a type"),
     (nowhere, {}, "an annotation of nowhere names what is not there"),
     (dict.fromkeys, {"name": "f"}, "cannot be given by its name|has no signature"),
     (min, {"name": "f"}, "has no signature"),
