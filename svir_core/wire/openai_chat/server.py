@@ -12,14 +12,15 @@ there, never ``""``. There are no ``id:`` fields and no comments. After an error
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from itertools import count
+from typing import Final
 
 import orjson
 
 from svir_core.errors import ConfigError, ErrorKind, SvirError, TruncatedStreamError, UnsupportedError
 from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.json_text import sanitize
-from svir_core.message import ToolCall
+from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
 from svir_core.response import Completion, FinishReason, Usage, joined_text, merged_reasoning
 from svir_core.think import THINK_SOURCE, Think
 from svir_core.wire.json_value import Json
@@ -52,6 +53,11 @@ class StreamEncoder:
     first arguments, the next event of another kind, or the end. Reasoning between ``<think>``
     markers is closed before text, calls and the end. Text goes out as it is: markers in it are for
     the reader to take as text or as reasoning.
+
+    ``Completed`` alone writes a whole answer, part by part. What an API gave beside the parts, and opaque parts, stay
+    out. Reasoning of the sources of this API goes out as it came: ``reasoning_content`` and ``reasoning`` under these
+    keys, ``think`` between markers. Reasoning of any other source (``thinking``, ``thought``, ``reasoning_summary``)
+    goes out as ``reasoning_content``: who reads the stream gets what was sent, but for that source.
 
     Args:
         model: what every chunk names as its model.
@@ -105,11 +111,11 @@ class StreamEncoder:
     def push(self, event: Event) -> bytes:
         """The bytes of ``event``; none for an event that says nothing, or that is held back.
 
-        Raises ``ConfigError`` for an event after the end or out of order, and for a ``Completed`` that
-        disagrees with the events before it; ``UnsupportedError`` for what this API cannot carry: a
-        source of reasoning it does not know, a closing marker inside ``think`` reasoning, a finish
-        it has no word for, a refusal told too late; ``ProtocolError`` for a refusal mixed with content
-        or calls. None of these has written anything.
+        Raises ``ConfigError`` for an event after the end or out of order, for a part that is none of an answer's, and
+        for a ``Completed`` that disagrees with the events before it; ``UnsupportedError`` for what this API cannot
+        carry: a closing marker inside ``think`` reasoning, a finish it has no word for, a refusal told too late;
+        ``ProtocolError`` for a refusal mixed with content or calls, and for a finish that the answer cannot have
+        (``tool_calls`` without a call, ``content_filter`` with one). None of these has written anything.
         """
         self._check_open()
         if isinstance(event, TextDelta):
@@ -119,7 +125,10 @@ class StreamEncoder:
         if isinstance(event, ToolCallDelta):
             return self._call(event)
         if isinstance(event, Completed):
-            return self._completed(event.completion)
+            said = bool(self._transcript.parts())
+            data = self._completed(event.completion) if said else self._whole(event.completion)
+            self._done = True
+            return data
         raise ConfigError(f"a {type(event).__name__} is no event")
 
     def fail(self, error: SvirError | str) -> bytes:
@@ -156,13 +165,12 @@ class StreamEncoder:
         between = event.source == THINK_SOURCE
         if between and _CLOSE in self._tail + event.text:
             raise UnsupportedError("reasoning that holds its own closing marker cannot go out between markers")
-        if not between and event.source not in REASONING_KEYS:
-            raise UnsupportedError("Chat Completions has no place for reasoning of this source")
         self._state = step(self._state, Move.CONTENT if between else Move.REASONING)
-        self._transcript.reasoning(event.source, event.text)
+        source = _written_as(event.source)
+        self._transcript.reasoning(source, event.text)
         released = self._release()
         text = sanitize(event.text)
-        return released + self._delta({"content": self._opening(text)} if between else {event.source: text})
+        return released + self._delta({"content": self._opening(text)} if between else {source: text})
 
     def _opening(self, text: str) -> str:
         """Reasoning, after the opening marker where one is due."""
@@ -216,11 +224,18 @@ class StreamEncoder:
 
     # --- the end ---------------------------------------------------------------------------------
 
+    def _whole(self, completion: Completion) -> bytes:
+        """An answer of which nothing was said before; written by another encoder, so that a refusal leaves no trace."""
+        refusal = self._refusal or completion.finish is FinishReason.REFUSAL
+        encoder = StreamEncoder("m", "i", 0, include_usage=self._include_usage, refusal=refusal)
+        encoder._frame = self._frame
+        said = [encoder.push(event) for event in _events_of(completion.parts)]
+        return b"".join([*said, encoder._completed(completion)])
+
     def _completed(self, completion: Completion) -> bytes:
         word = self._word(completion)
         calls = self._agreed(completion)
         self._state = State.COMPLETE
-        self._done = True
         opened = [self._opened(run, call.id) for run, call in calls if run.index in self._held]
         end = [self._closed(), self._delta({}, word), self._usage(completion.usage), b"data: " + DONE + b"\n\n"]
         return b"".join(opened + end)
@@ -290,8 +305,28 @@ def _event(payload: Json) -> bytes:
     return b"data: " + orjson.dumps(payload) + b"\n\n"
 
 
-def _reasons(parts: Sequence[Any]) -> dict[str, str]:
-    return {reasoning.source: reasoning.text for reasoning in merged_reasoning(tuple(parts)) if reasoning.text}
+def _written_as(source: str) -> str:
+    """The source that reasoning has for who reads the stream."""
+    return source if source == THINK_SOURCE or source in REASONING_KEYS else REASONING_KEYS[0]
+
+
+def _reasons(parts: Sequence[Part]) -> dict[str, str]:
+    told = tuple(Reasoning(_written_as(part.source), part.text) for part in parts if isinstance(part, Reasoning))
+    return {reasoning.source: reasoning.text for reasoning in merged_reasoning(told)}
+
+
+def _events_of(parts: Sequence[Part]) -> Iterator[Event]:
+    """The events that say what ``parts`` say."""
+    calls = count()
+    for part in parts:
+        if isinstance(part, Text):
+            yield TextDelta(part.text)
+        elif isinstance(part, Reasoning):
+            yield ReasoningDelta(part.source, part.text)
+        elif isinstance(part, ToolCall):
+            yield ToolCallDelta(next(calls), part.id, part.name, part.arguments)
+        elif not isinstance(part, Opaque):
+            raise ConfigError(f"a {type(part).__name__} is no part of an answer")
 
 
 def encode_stream(

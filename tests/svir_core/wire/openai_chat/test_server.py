@@ -23,7 +23,7 @@ from svir_core.errors import (
     UnsupportedError,
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
-from svir_core.message import Reasoning, Text, ToolCall
+from svir_core.message import Image, Opaque, Part, Reasoning, Text, ToolCall
 from svir_core.response import Completion, FinishReason, Usage
 from svir_core.wire.openai_chat.calls import Calls
 from svir_core.wire.openai_chat.decode import Decoder
@@ -360,6 +360,75 @@ def test_any_order_of_events_is_a_strict_stream_or_a_typed_error(events: list[Ev
         assert Decoder().push(data).error is None
 
 
+# --- reasoning of other APIs, and a whole answer ----------------------------------------------------------------
+
+SOURCES = ["thinking", "thought", "reasoning_summary", "reasoning_text", "reasoning_content", "reasoning", "think"]
+
+
+def as_read(part: Part) -> Part:
+    """``part`` as who reads the stream has it: reasoning of other APIs under the first key."""
+    if isinstance(part, Reasoning):
+        return Reasoning(part.source if part.source in SOURCES[4:] else "reasoning_content", part.text)
+    return part
+
+
+@given(st.lists(st.builds(ReasoningDelta, st.sampled_from(SOURCES), letters) | texts, max_size=6))
+def test_reasoning_of_any_source_comes_back_and_differs_in_the_source_only(events: list[Event]) -> None:
+    completion = completion_of(events, "stop", model="m", id="chatcmpl-1")
+    data = b"".join(encode_stream([*events, Completed(completion)], model="m", id="chatcmpl-1", created=7))
+    check_stream(data)
+    back = decoded(data)[:-1]
+    assert [getattr(event, "text", "") for event in back] == [getattr(event, "text", "") for event in events]
+    assert [isinstance(event, TextDelta) for event in back] == [isinstance(event, TextDelta) for event in events]
+    read = [event.source for event in back if isinstance(event, ReasoningDelta)]
+    sent = [event.source for event in events if isinstance(event, ReasoningDelta)]
+    assert read == [source if source in SOURCES[4:] else "reasoning_content" for source in sent]
+
+
+@given(answers())
+def test_a_completion_alone_writes_the_whole_answer(events: list[Event]) -> None:
+    end = events[-1]
+    assert isinstance(end, Completed)
+    data = b"".join(encode_stream([end], model="m", id="chatcmpl-1", created=7))
+    check_stream(data)
+    completed = decoded(data)[-1]
+    assert isinstance(completed, Completed)
+    got, wanted = completed.completion, end.completion
+    assert (got.finish, got.text, got.reasoning, got.usage) == (
+        wanted.finish,
+        wanted.text,
+        wanted.reasoning,
+        wanted.usage,
+    )
+    assert got.calls == wanted.calls
+
+
+def test_a_whole_answer_of_another_api() -> None:
+    parts: list[Part] = [
+        Reasoning("thinking", "hm", opaque=Opaque("anthropic_messages", '{"type":"thinking"}')),
+        Opaque("anthropic_messages", '{"type":"redacted_thinking"}'),
+        Text("Hi"),
+        ToolCall("x", "f", '{"a":1}'),
+    ]
+    stream = encoder()
+    data = stream.push(Completed(Completion("tool_calls", parts, USAGE, model="other", id="msg_1")))
+    assert stream.done
+    check_stream(data)
+    completed = decoded(data)[-1]
+    assert isinstance(completed, Completed)
+    told = [as_read(part) for part in parts if not isinstance(part, Opaque)]
+    assert list(completed.completion.parts) == told
+    assert completed.completion.usage == USAGE
+
+
+def test_a_whole_refusal_needs_no_warning() -> None:
+    data = encoder().push(end("refusal", Text("No."), raw_finish="refusal"))
+    assert deltas(data.partition(b"data: [DONE]")[0])[:2] == [ROLE, {"refusal": "No."}]
+    completed = decoded(data)[-1]
+    assert isinstance(completed, Completed)
+    assert (completed.completion.finish, completed.completion.text) == (FinishReason.REFUSAL, "No.")
+
+
 # --- calls -------------------------------------------------------------------------------------------------
 
 
@@ -417,7 +486,12 @@ def end(finish: str, *parts: Any, **fields: Any) -> Completed:
     ("before", "event", "error", "words"),
     [
         ([FIRST], "text", ConfigError, "a str is no event"),
-        ([FIRST], ReasoningDelta("thinking", "a"), UnsupportedError, "no place for reasoning of this source"),
+        ([ReasoningDelta("thinking", "a")], end("stop"), ConfigError, "the reasoning of the completion is not that"),
+        ([], end("stop", Image.url("https://a/b.png")), ConfigError, "a Image is no part of an answer"),
+        ([], end("tool_calls", Text("a")), ProtocolError, "does not fit"),
+        ([], end("stop", Reasoning("think", "a</think>")), UnsupportedError, "closing marker"),
+        ([], end("refusal", Text("a"), ToolCall("x", "f", "{}")), ProtocolError, "mixed"),
+        ([], end("tool_calls", ToolCall("", "f", "{}")), ConfigError, "tool call 0 of the completion is not that"),
         ([FIRST], ToolCallDelta(-1, "x", "f", None), ConfigError, "negative"),
         ([CALL], ToolCallDelta(0, "y", None, None), ConfigError, "the id of tool call 0 changed"),
         ([FIRST], end("stop", Text("b")), ConfigError, "the text of the completion is not that"),
