@@ -93,13 +93,24 @@ else:
     + SERVER
     + """
 import anyio
-from svir_client import AsyncClient
-from svir_core import Request
+from svir_client import AsyncClient, Tools
+from svir_core import Request, ToolCall
 async def main():
     async with AsyncClient.openai(f"http://127.0.0.1:{PORT}") as client:
         answer = await client.complete(Request("m").user("hi"))
         assert answer.text == "Hello"
         assert [model.id for model in await client.list_models()] == ["m"]
+    tools = Tools()
+    schema = {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
+    tools.add(lambda value: value * 2, name="double", schema=schema)
+    results = await tools.call_all([ToolCall("1", "double", '{"value": 7}'), ToolCall("2", "double", "{}")])
+    assert [result.content for result in results][0] == "14" and results[1].is_error
+    try:
+        import svir_client.tools.mcp
+    except ModuleNotFoundError as error:
+        assert "pip install 'svir-client[mcp]'" in str(error)
+    else:
+        raise AssertionError("there is no mcp, and nothing was said")
 anyio.run(main)
 """,
 }
