@@ -1,7 +1,7 @@
 """From a type, the JSON Schema that its values fit: the twin of the readers in ``structure_type`` (30 section 2).
 
-Three rules hold for all of it. What fits the schema is what ``parse(T)`` reads: unknown keys are refused, a
-field without a default is required. A class that stands inside another is told once, below ``$defs``. The
+Three rules hold for all of it. What fits the schema is what ``parse(T)`` reads, but for what no schema says: 1.0, an
+integer to it, and what a class itself refuses. A class that stands inside another is told once, below ``$defs``. The
 same type gives the same schema, key by key, so that a prompt prefix stays cached.
 """
 
