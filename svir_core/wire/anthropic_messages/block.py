@@ -29,6 +29,9 @@ INPUT: Final = "input"
 
 CALL_KEYS: Final = frozenset({"type", "id", "name", INPUT})
 
+EMPTY: Final = ("", "{}")
+"""The inputs of a start, as JSON text, that say nothing."""
+
 
 class Block(ABC):
     """One block.
@@ -37,14 +40,16 @@ class Block(ABC):
         kind: its type.
         place: how many blocks came before it.
         stopped: whether it has ended.
+        left_open: whether nobody but the end of the answer ended it.
     """
 
-    __slots__ = ("kind", "place", "stopped")
+    __slots__ = ("kind", "left_open", "place", "stopped")
 
     def __init__(self, kind: str, place: int) -> None:
         self.kind = kind
         self.place = place
         self.stopped = False
+        self.left_open = False
 
     @abstractmethod
     def push(self, kind: str, delta: Said) -> None:
@@ -139,7 +144,8 @@ def _cite(fields: Json, delta: Said) -> None:
 class Call(Block):
     """A call of a tool of the client's.
 
-    The ``input`` of the start is a placeholder as long as fragments may come; the value, when none came.
+    An empty ``input`` of the start is a placeholder for what fragments say; another one is the value, and fragments
+    beside it are a second value.
     """
 
     __slots__ = ("_beside", "_call", "_fragments", "_halves", "_id", "_input", "_name", "_number")
@@ -166,6 +172,8 @@ class Call(Block):
 
     def _add(self, fragment: str) -> None:
         if fragment:
+            if self._input not in EMPTY:
+                raise ProtocolError("the input of a tool call came whole and in fragments")
             self._fragments.append(fragment)
             self._call(ToolCallDelta(self._number, None, None, fragment))
 
@@ -177,11 +185,11 @@ class Call(Block):
             self._call(ToolCallDelta(self._number, None, None, self._input))
 
     def part(self, *, cut: bool) -> ToolCall:
-        """The call. It is complete when its arguments are a JSON object; an empty one that came as a placeholder is
-        not when fragments could have followed."""
+        """The call. It is complete when it has ended and its arguments are a JSON object; an empty one that came as a
+        placeholder is not when fragments could have followed."""
         arguments = "".join(self._fragments) or self._input
-        empty = not self._fragments and self._input in ("", "{}")
-        complete = not cut if empty else is_object(read_any(arguments))
+        empty = not self._fragments and self._input in EMPTY
+        complete = not self.left_open and (not cut if empty else is_object(read_any(arguments)))
         opaque = Opaque(API_NAME, exact_text(self._beside)) if self._beside else None
         return ToolCall(self._id, self._name, arguments, complete=complete, opaque=opaque)
 
@@ -215,7 +223,8 @@ REPLACED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Kept(Block):
-    """A block that is no neutral part: kept whole, its deltas merged (21 section 12)."""
+    """A block that is no neutral part: kept whole, its deltas merged (21 section 12). Fragments of an input replace
+    the one of the start: the server ran what it said last, and nobody here runs it."""
 
     __slots__ = ("_fields", "_pieces")
 

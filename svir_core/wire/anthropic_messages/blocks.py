@@ -127,6 +127,7 @@ class Blocks:
         """The answer has ended, and with it every block."""
         for index, block in self._by_index.items():
             if not block.stopped:
+                block.left_open = True
                 self.stop(index)
 
     def parts(self, *, cut: bool) -> tuple[Part, ...]:

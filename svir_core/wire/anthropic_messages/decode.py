@@ -95,14 +95,14 @@ class Decoder(StreamDecoder):
         speaker = self._speaker
         if speaker is not None and self._plain_piece(speaker, event, name):
             return
-        if not payload or name == "ping" or payload.strip() == DONE:
+        if not payload or payload.strip() == DONE:
             return
         self._speaker = None
         if is_object(event):
             self._envelope.reading.take(payload)
             self._sniff(event)
         else:
-            if name is not None and name not in HANDLERS and not is_object(loosely(payload)):
+            if name is not None and name not in NAMES and not is_object(loosely(payload)):
                 return  # an event that the API may add need not be JSON
             event = self._look_again(payload)
             if event is None:
@@ -156,15 +156,15 @@ class Decoder(StreamDecoder):
             self._fail_with(failure, self._payload)
 
     def _type(self, event: Json, name: str | None) -> str:
-        """The type of an event is what its data says; its name says the same."""
+        """The type of an event is what its data says; its name says the same. A ping need not say anything."""
         kind = event.get("type")
         if kind == name and name is not None:
             return name
         if not isinstance(kind, str):
-            if name is None or name in HANDLERS:
+            if name is None or name in (NAMES if event else HANDLERS):
                 self._forgive(AnomalyCode.EVENT_NAME)
             return name or ""
-        if kind in HANDLERS or name in HANDLERS:
+        if kind in HANDLERS or name in NAMES:
             self._forgive(AnomalyCode.EVENT_NAME)
         return kind
 
@@ -314,6 +314,9 @@ HANDLERS: Final[Mapping[str, Callable[[Decoder, Json], None]]] = {
     STOP: Decoder._message_stop,
 }
 """What reads each event. All others are skipped: ``ping``, and those that the API may add."""
+
+NAMES: Final = frozenset({*HANDLERS, "ping"})
+"""The names that must be those of their data."""
 
 
 def _withdrawn(part: Part) -> Part:
