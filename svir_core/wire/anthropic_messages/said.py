@@ -17,6 +17,8 @@ Path = tuple[str | int, ...]
 
 Forgive = Callable[[AnomalyCode], None]
 
+Reader = Callable[[str], Any]
+
 
 @attrs.frozen
 class Said:
@@ -25,7 +27,7 @@ class Said:
     Attributes:
         fields: the object as the fast reader has it.
         raw: the same, lone surrogates still in it; ``fields`` itself when there are none.
-        exact: reads it once more, every number exact.
+        exact: the same once more, every number exact. The block it belongs to may change it: no other asks for it.
         forgive: refuses, or puts on record, what deviates.
     """
 
@@ -45,9 +47,10 @@ class Said:
 
 
 class Reading:
-    """The event at hand: what was sent, and what the fast reader made of it."""
+    """The event at hand: what was sent, and what the fast reader made of it. Each slow reader reads it once at most,
+    however many objects in it need that."""
 
-    __slots__ = ("_forgive", "_huge", "_payload", "_raw")
+    __slots__ = ("_again", "_forgive", "_huge", "_payload", "_raw")
 
     def __init__(self, forgive: Forgive) -> None:
         self._forgive = forgive
@@ -59,18 +62,21 @@ class Reading:
         self._payload = payload
         self._raw = raw
         self._huge = huge
+        self._again: dict[Reader, Any] = {}
 
     def said(self, fields: Json, path: Path) -> Said:
         """``fields``, which stand at ``path``."""
         raw = fields if self._raw is None else _at(self._raw, path)
-        return Said(fields, raw, partial(self._again, path, read_exact), self._forgive)
+        return Said(fields, raw, partial(self._read, path, read_exact), self._forgive)
 
     def plain(self, fields: Json, path: Path) -> Json:
         """``fields``, which stand at ``path``, each number that no float holds as its text."""
-        return self._again(path, read_without_huge) if self._huge and fields else fields
+        return self._read(path, read_without_huge) if self._huge and fields else fields
 
-    def _again(self, path: Path, read: Callable[[str], Any]) -> Json:
-        return _at(read(without_lone_surrogates(self._payload.decode("utf-8", "replace"))), path)
+    def _read(self, path: Path, read: Reader) -> Json:
+        if read not in self._again:
+            self._again[read] = read(without_lone_surrogates(self._payload.decode("utf-8", "replace")))
+        return _at(self._again[read], path)
 
 
 def _at(value: Any, path: Path) -> Json:

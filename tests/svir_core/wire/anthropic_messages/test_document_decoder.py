@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import orjson
@@ -11,7 +12,9 @@ from svir_core.errors import SvirError
 from svir_core.event import Completed, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.message import Opaque, Reasoning, Text, ToolCall
 from svir_core.response import FinishReason, Usage
+from svir_core.slow_json import read_exact
 from svir_core.wire.anthropic_messages import DocumentDecoder, decode_document
+from svir_core.wire.anthropic_messages.said import Reading
 from tests.svir_core.wire.anthropic_messages.streams import MODES, RECORDED, STOP, see, start
 
 MESSAGE: dict[str, Any] = {
@@ -114,6 +117,24 @@ def test_numbers_and_surrogates_are_read_as_in_a_stream() -> None:
     with pytest.raises(SvirError):
         decode_document(halved)
     assert decode_document(halved, mode="lenient").text == "\ufffd"
+
+
+def test_a_message_is_read_again_once_however_many_blocks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(text: str) -> Any:
+        read.append(text)
+        return read_exact(text)
+
+    monkeypatch.setattr(sys.modules[Reading.__module__], "read_exact", counted)
+    blocks = [{"type": "server_tool_use", "id": f"s{number}", "name": "q", "input": {"n": 1}} for number in range(50)]
+    data = document(content=blocks, stop_reason="end_turn")
+    assert [part.json for part in decode_document(data).parts if isinstance(part, Opaque)] == [
+        orjson.dumps(block).decode() for block in blocks
+    ]
+    assert len(read) == 1
+    assert len(see([b"data: " + data + b"\n\n"], mode="lenient").answer.parts) == 50
+    assert len(read) == 2
 
 
 def test_the_recorded_documents_are_answers() -> None:
