@@ -1,5 +1,10 @@
 """svir's client: a request in, a typed answer out, on asyncio and trio, or without an event loop."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
 from svir_client.client import AsyncClient
 from svir_client.layers import Fallback, Layer, Limit, Next, Retry, Timeout, Until, wrap
 from svir_client.parsed import Parsed
@@ -7,11 +12,27 @@ from svir_client.partial import PartialItems, PartialStream
 from svir_client.rate_limit import RateLimit
 from svir_client.raw import RawStream
 from svir_client.stream import Stream, TextStream
-from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
-from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
-from svir_client.tracing import Trace, TraceEvent, console
 from svir_client.transport import Transport, TransportResponse
 from svir_core.compat import Compatibility
+
+if TYPE_CHECKING:
+    from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
+    from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
+    from svir_client.tracing import Trace, TraceEvent, console
+
+_LATE: Final = {
+    "svir_client.sync": (
+        "Client",
+        "SyncPartialItems",
+        "SyncPartialStream",
+        "SyncRawStream",
+        "SyncStream",
+        "SyncTextStream",
+    ),
+    "svir_client.tools": ("Toolbox", "ToolContext", "ToolError", "Tools", "call_all"),
+    "svir_client.tracing": ("Trace", "TraceEvent", "console"),
+}
+"""What is imported when somebody asks for it: most programs use none of these, and they cost a third of the import."""
 
 __all__ = (
     # what a user makes
@@ -54,3 +75,16 @@ __all__ = (
     "Transport",
     "TransportResponse",
 )
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _LATE.items():
+        if name in names:
+            value: object = getattr(importlib.import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,17 +8,49 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 import svir_client
+
+
+def imports(nodes: list[ast.stmt]) -> dict[str, str]:
+    """The names that statements import, and from where."""
+    return {
+        alias.asname or alias.name: str(node.module)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def test_the_face_exports_exactly_what_it_imports() -> None:
     tree = ast.parse(pathlib.Path(inspect.getfile(svir_client)).read_text(encoding="utf-8"))
-    imported = {
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    own = imports(tree.body)
+    early = {name for name, module in own.items() if module.startswith("svir_")}
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If))
+    late = imports(checking.body)
     assert isinstance(svir_client.__all__, tuple)
     assert len(set(svir_client.__all__)) == len(svir_client.__all__)
-    assert set(svir_client.__all__) == imported
+    assert set(svir_client.__all__) == early | set(late)
+    assert not early & set(late)
+    assert late == {name: module for module, names in svir_client._LATE.items() for name in names}
+    assert set(svir_client.__all__) <= set(dir(svir_client))
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        svir_client.nothing  # noqa: B018
+
+
+def test_what_most_programs_do_not_use_is_imported_when_asked_for() -> None:
+    program = """
+import sys, svir_client
+late = ("svir_client.sync", "svir_client.tools", "svir_client.tracing")
+assert not [name for name in sys.modules if name.startswith(late)]
+from svir_client import Client, Tools, Trace
+assert {name for name in late} <= sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_every_public_name_and_method_says_what_it_does() -> None:
