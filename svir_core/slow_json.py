@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 import attrs
@@ -26,6 +27,8 @@ _ESCAPE: Final = re.compile(
 
 _STRUCTURE: Final = re.compile(rb'[{}\[\]"]')
 _INSIDE_STRING: Final = re.compile(rb'["\\]')
+_SIGNIFICANT: Final = re.compile(r"[-0.]*[1-9]")
+"""The start of a JSON number that is not zero."""
 
 
 class NumberText(str):
@@ -105,6 +108,15 @@ def _exact_integer(digits: str) -> int | HugeNumber:
     return HugeNumber(digits) if value is None else value
 
 
+def _exact_float(digits: str) -> float | HugeNumber:
+    value = _float(digits)
+    if isinstance(value, HugeNumber):
+        return value
+    # of a zero the digits tell: no Decimal holds an exponent of twenty digits
+    same = Decimal(digits) == Decimal(repr(value)) if value else not _SIGNIFICANT.match(digits)
+    return value if same else HugeNumber(digits)
+
+
 def _number_or_text(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def number(digits: str) -> Any:
         value = read(digits)
@@ -174,11 +186,12 @@ def read_numbers(text: str) -> Any:
 
 
 def read_exact(text: str) -> Any:
-    """The value of JSON ``text``; a number that 64 bits or a float cannot hold is a :class:`HugeNumber`.
+    """The value of JSON ``text``; a number that neither 64 bits nor a float hold exactly, so that it would be written
+    as another one, is a :class:`HugeNumber`.
 
     Raises ``ProtocolError`` when it nests deeper than ``JSON_DEPTH``. ``text`` must be JSON.
     """
-    return _read(text, {"parse_int": _exact_integer, "parse_float": _float})
+    return _read(text, {"parse_int": _exact_integer, "parse_float": _exact_float})
 
 
 def read_without_huge(text: str) -> Any:

@@ -89,6 +89,24 @@ def test_a_number_that_no_float_holds_keeps_its_spelling(number: str) -> None:
     assert exact_text(read_exact(text)) == text
 
 
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        ("0.1234567890123456789012", "0.1234567890123456789012"),
+        ("-9007199254740993.0", "-9007199254740993.0"),
+        ("1e-400", "1e-400"),
+        ("-1e-99999999999999999999", "-1e-99999999999999999999"),
+        ("1.50", "1.5"),
+        ("1E2", "100.0"),
+        ("0.1", "0.1"),
+        ("0e99999999999999999999", "0.0"),
+        ("-0.00", "-0.0"),
+    ],
+)
+def test_a_number_is_written_equal_in_value(number: str, written: str) -> None:
+    assert exact_text(read_exact(f"[{number}]")) == f"[{written}]"
+
+
 def test_what_is_read_may_be_too_deep_to_be_written() -> None:
     value = read_exact("[" * 255 + "]" * 255)
     assert exact_text(value[0]) == "[" * 254 + "]" * 254
