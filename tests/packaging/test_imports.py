@@ -40,7 +40,7 @@ LATE = {
 """Imported inside a function, for the caller who uses them; or by a module that only pytest imports."""
 
 STANDARD = {
-    "__future__", "abc", "base64", "binascii", "codecs", "collections", "contextlib", "dataclasses", "datetime",
+    "__future__", "abc", "base64", "binascii", "codecs", "collections", "contextlib", "dataclasses", "datetime", "decimal",
     "enum", "functools", "hashlib", "http", "ipaddress", "itertools", "json", "math", "operator", "os", "re", "sys",
     "textwrap", "time", "types", "typing", "urllib",
 }  # fmt: skip

@@ -177,7 +177,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
         ("0", 0.0),
         ("1.5", 1.5),
         ("86400", 30.0),
-        (LATER.strftime("%a, %d %b %Y %H:%M:%S GMT"), 30.0),
+        pytest.param(LATER.strftime("%a, %d %b %Y %H:%M:%S GMT"), 30.0, id="a date to come"),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 0.0),
         ("soon", 0.5),
     ],
