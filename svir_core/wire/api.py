@@ -68,7 +68,9 @@ class Compat:
     """What one server is known to refuse, as the encoder needs it.
 
     Attributes:
-        omit: optional body fields to leave out ("reasoning_effort", "stream_options").
+        omit: optional body fields to leave out, by the names of ``Api.optional_fields``: "reasoning_effort" and
+            "stream_options" of Chat Completions, "reasoning" and "include" of Responses, "effort" and "thinking" of
+            Anthropic Messages, "thinkingConfig" of Gemini.
         rename: body fields and roles under another name ({"max_tokens": "max_completion_tokens"}).
     """
 
@@ -261,7 +263,7 @@ class Api(Protocol):
     def encode_count(
         self, request: Request, options: CodecOptions, compat: Compat, measured: Measurements | None = None
     ) -> Body:
-        """The body that asks for the tokens of ``request``; raises as ``encode`` does."""
+        """The body that asks for the tokens of ``request``; raises as ``encode`` does, but for admission."""
         ...
 
     def decoder(self, options: CodecOptions, clock: Clock) -> Decoder:

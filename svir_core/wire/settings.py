@@ -8,11 +8,12 @@ Source: 00-architecture section 3, 10-chat-completions section 10, 50-runtime.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from svir_core.errors import ConfigError, UnsupportedError
 from svir_core.request import Request, Tool, ToolMode
+from svir_core.wire.json_value import is_array, is_object
 
 TOOLS: Final = "tools"
 
@@ -63,12 +64,33 @@ def with_tool_extra(fields: dict[str, Any], tool: Tool, where: str) -> dict[str,
     return {**fields, **tool.extra}
 
 
+def further_tools(request: Request) -> tuple[Mapping[str, Any], ...]:
+    """The tools that ``Request.extra`` offers beside the request's own: hosted ones, as the API has them."""
+    tools = request.extra.get(TOOLS)
+    return tuple(tool for tool in tools if is_object(tool)) if is_array(tools) else ()
+
+
+def offers_tools(request: Request) -> bool:
+    """Whether ``request`` offers a tool: one of its own, or one of ``Request.extra``."""
+    return bool(request.tools or further_tools(request))
+
+
+def _names(tool: Mapping[str, Any]) -> Iterator[Any]:
+    """What a tool of ``extra`` goes by: its ``name``, its ``function.name``, those of its ``functionDeclarations``."""
+    declared = tool.get("functionDeclarations")
+    for named in (tool, tool.get("function"), *(declared if is_array(declared) else ())):
+        if is_object(named):
+            yield named.get("name")
+
+
 def check_tool_choice(request: Request) -> None:
-    """Refuse, by ``UnsupportedError``, a tool choice that the tools on offer cannot meet."""
+    """Refuse, by ``UnsupportedError``, a tool choice that the tools on offer cannot meet. Those of ``Request.extra``
+    count: any of them for a call that is required, and one that has the name for a call of that name."""
     choice = request.tool_choice
-    if choice.mode is ToolMode.REQUIRED and not request.tools:
+    if choice.mode is ToolMode.REQUIRED and not offers_tools(request):
         raise UnsupportedError("tool_choice: a tool is required and none is offered")
-    if choice.mode is ToolMode.NAMED and all(tool.name != choice.name for tool in request.tools):
+    names = [tool.name for tool in request.tools] + [name for tool in further_tools(request) for name in _names(tool)]
+    if choice.mode is ToolMode.NAMED and choice.name not in names:
         raise UnsupportedError(f"tool_choice: the tool {choice.name!r} is not offered")
 
 

@@ -90,7 +90,7 @@ def _calling(request: Request) -> Json | None:
     check_tool_choice(request)
     if request.parallel_tools is False:
         raise UnsupportedError("parallel_tools: Gemini cannot be kept to one call at a time")
-    if not request.tools or choice.mode is ToolMode.AUTO:
+    if choice.mode is ToolMode.AUTO or (choice.mode is ToolMode.NONE and not request.tools):
         return None
     names: Json = {} if choice.name is None else {"allowedFunctionNames": [choice.name]}
     return {"mode": MODES[choice.mode], **names}

@@ -302,6 +302,8 @@ class Decoder(StreamDecoder):
         self._conclude(response, status, ("response",))
 
     def _document(self, document: Any) -> bool:
+        if is_object(document) and document.get("type") == ERROR:
+            self._fail_with(describe(document), self._payload)
         if not final.is_document(document):
             return False
         self._forgive(AnomalyCode.WHOLE_DOCUMENT)

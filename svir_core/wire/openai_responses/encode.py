@@ -23,7 +23,16 @@ from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Too
 from svir_core.wire.admission import admit
 from svir_core.wire.json_value import Json, is_array
 from svir_core.wire.openai_responses.conversation import Conversation
-from svir_core.wire.settings import TOOLS, check_tool_choice, checked_max_tokens, with_extra, with_tool_extra
+from svir_core.wire.part import ImageCount
+from svir_core.wire.settings import (
+    TOOLS,
+    check_tool_choice,
+    checked_max_tokens,
+    further_tools,
+    offers_tools,
+    with_extra,
+    with_tool_extra,
+)
 
 EFFORTS: Final[Mapping[Effort, str]] = {
     Effort.OFF: "none",
@@ -67,22 +76,18 @@ def _tools(request: Request) -> list[Json] | None:
     return [_tool(tool, f"tools[{number}]") for number, tool in enumerate(request.tools)] or None
 
 
-def _offers(request: Request) -> bool:
-    return bool(request.tools or request.extra.get(TOOLS))
-
-
 def _tool_choice(request: Request) -> Any:
     choice = request.tool_choice
-    if choice.mode is not ToolMode.REQUIRED or not _offers(request):
-        check_tool_choice(request)
+    check_tool_choice(request)
     if choice.mode is ToolMode.NAMED:
-        custom = any(tool.name == choice.name and _is_custom(tool) for tool in request.tools)
-        return {"type": CUSTOM if custom else "function", "name": choice.name}
-    return choice.mode.value if _offers(request) and choice.mode is not ToolMode.AUTO else None
+        custom: list[Any] = [tool.name for tool in request.tools if _is_custom(tool)]
+        custom += [tool.get("name") for tool in further_tools(request) if tool.get("type") == CUSTOM]
+        return {"type": CUSTOM if choice.name in custom else "function", "name": choice.name}
+    return choice.mode.value if offers_tools(request) and choice.mode is not ToolMode.AUTO else None
 
 
 def _parallel(request: Request) -> bool | None:
-    return request.parallel_tools if _offers(request) else None
+    return request.parallel_tools if offers_tools(request) else None
 
 
 def _reasoning(request: Request) -> Json | None:
@@ -214,26 +219,29 @@ class Encoder:
         attachment that cannot be planned, ``ContextOverflowError`` when admission refuses, and
         ``ConfigError`` for a setting that is wrong, each naming the place.
         """
-        return self._written(request, measured, _settings(expect(request, Request, "request"), self.omit))
-
-    def encode_count(self, request: Request, measured: Measurements | None = None) -> Body:
-        """The body that asks for the tokens of ``request``; raises as :meth:`encode` does."""
         settings = _settings(expect(request, Request, "request"), self.omit)
-        return self._written(request, measured, {key: value for key, value in settings.items() if key in COUNTED})
-
-    def _written(self, request: Request, measured: Measurements | None, settings: Json) -> Body:
-        writer = BodyWriter()
-        writer.write(orjson.dumps(settings)[:-1], b',"input":[')
-        conversation = Conversation(writer, measured)
-        for number, message in enumerate(request.messages):
-            conversation.message(message, f"messages[{number}]")
-        writer.write(b"]}")
-        body = writer.body()
+        body, images = _written(request, measured, settings)
         admit(
             body.length,
             request.max_tokens,
-            conversation.counted,
+            images,
             context_tokens=self.context_tokens,
             image_tokens=self.image_tokens,
         )
         return body
+
+    def encode_count(self, request: Request, measured: Measurements | None = None) -> Body:
+        """The body that asks for the tokens of ``request``; raises as :meth:`encode` does, but for admission."""
+        settings = _settings(expect(request, Request, "request"), self.omit)
+        return _written(request, measured, {key: value for key, value in settings.items() if key in COUNTED})[0]
+
+
+def _written(request: Request, measured: Measurements | None, settings: Json) -> tuple[Body, ImageCount]:
+    """The body, and what its images count."""
+    writer = BodyWriter()
+    writer.write(orjson.dumps(settings)[:-1], b',"input":[')
+    conversation = Conversation(writer, measured)
+    for number, message in enumerate(request.messages):
+        conversation.message(message, f"messages[{number}]")
+    writer.write(b"]}")
+    return writer.body(), conversation.counted

@@ -6,7 +6,7 @@ the pieces contradict is refused by strict; lenient delivers what it has beyond 
 
 from __future__ import annotations
 
-from svir_core.json_text import sanitize
+from svir_core.wire.halves import Halves
 from svir_core.wire.openai_responses.table import State
 
 
@@ -18,13 +18,13 @@ class Run:
         state: how far it is.
     """
 
-    __slots__ = ("_half", "_pieces", "kind", "state")
+    __slots__ = ("_halves", "_pieces", "kind", "state")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.state = State.ABSENT
         self._pieces: list[str] = []
-        self._half = ""
+        self._halves = Halves()
 
     @property
     def text(self) -> str:
@@ -37,28 +37,21 @@ class Run:
     def push(self, piece: str) -> str:
         """Add ``piece``: what of it is text now. Halves of one character that came in two pieces are joined, any other
         half becomes U+FFFD (11 section B)."""
-        if self._half or not piece.isascii():
-            piece = self._half + piece
-            self._half = ""
-            if piece and "\ud800" <= piece[-1] <= "\udbff":
-                self._half = piece[-1]
-                piece = piece[:-1]
-            piece = sanitize(piece)
+        piece = self._halves.push(piece)
         if piece:
             self._pieces.append(piece)
         return piece
 
     def release(self) -> str:
         """No more pieces come: what waited for another half."""
-        if not self._half:
-            return ""
-        self._half = ""
-        self._pieces.append("\ufffd")
-        return "\ufffd"
+        half = self._halves.finish()
+        if half:
+            self._pieces.append(half)
+        return half
 
     def rest(self, whole: str) -> str | None:
         """What ``whole`` has beyond the pieces, which it begins with; ``None`` when it does not. A half of a character
         that waited is forgotten: the whole has it."""
-        self._half = ""
+        self._halves = Halves()
         said = self.text
         return whole[len(said) :] if whole.startswith(said) else None

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from svir_core.errors import ConfigError, ContextOverflowError, UnsupportedError
 from svir_core.request import Request, Tool, ToolChoice
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from svir_core.wire.admission import admit
+from svir_core.wire.api import Api, CodecOptions, Compat
 from svir_core.wire.part import ImageCount
 from svir_core.wire.settings import check_tool_choice, checked_max_tokens, with_extra, with_tool_extra
 
@@ -71,6 +74,63 @@ def test_a_choice_that_no_tool_meets_is_refused() -> None:
         check_tool_choice(Request("m", tool_choice="required"))
     with pytest.raises(UnsupportedError, match="'g' is not offered"):
         check_tool_choice(Request("m", tools=[Tool("f")], tool_choice=ToolChoice.tool("g")))
+
+
+HOSTED = [{"type": "web_search"}, {"name": "a"}, {"function": {"name": "b"}}, {"functionDeclarations": [{"name": "c"}]}]
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_tools_of_extra_are_on_offer(name: str) -> None:
+    check_tool_choice(Request("m", tool_choice="required", extra={"tools": HOSTED[:1]}))
+    check_tool_choice(Request("m", tools=[Tool("f")], tool_choice=ToolChoice.tool(name), extra={"tools": HOSTED}))
+
+
+@pytest.mark.parametrize("tools", [None, [], {}, "tools", [3], [{"name": 5}], [{"function": "g"}]])
+def test_tools_of_extra_without_the_name(tools: object) -> None:
+    with pytest.raises(UnsupportedError, match="'g' is not offered"):
+        check_tool_choice(Request("m", tool_choice=ToolChoice.tool("g"), extra={"tools": tools}))
+
+
+@pytest.mark.parametrize("tools", [None, [], {}, "tools", [3]])
+def test_no_tools_of_extra(tools: object) -> None:
+    with pytest.raises(UnsupportedError, match="none is offered"):
+        check_tool_choice(Request("m", tool_choice="required", extra={"tools": tools}))
+
+
+OWN_TOOLS: list[tuple[Api, dict[str, Any], str, Any, Any]] = [
+    (
+        openai_responses.API,
+        {"type": "function", "name": "a"},
+        "tool_choice",
+        "required",
+        {"type": "function", "name": "a"},
+    ),
+    (anthropic_messages.API, {"name": "a"}, "tool_choice", {"type": "any"}, {"type": "tool", "name": "a"}),
+    (
+        gemini.API,
+        {"functionDeclarations": [{"name": "a"}]},
+        "toolConfig",
+        {"functionCallingConfig": {"mode": "ANY"}},
+        {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a"]}},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("api", "tool", "field", "required", "named"), OWN_TOOLS, ids=[api.name for api, *_ in OWN_TOOLS]
+)
+def test_a_choice_of_extras_tools_is_sent(
+    api: Api, tool: dict[str, Any], field: str, required: Any, named: Any
+) -> None:
+    for choice, expected in (("required", required), (ToolChoice.tool("a"), named)):
+        request = Request("m", tool_choice=choice, extra={"tools": [tool]}).user("hi")
+        assert orjson.loads(bytes(api.encode(request, CodecOptions(), Compat())))[field] == expected
+
+
+def test_extra_may_not_set_the_tools_of_chat_completions() -> None:
+    request = Request("m", tool_choice="required", extra={"tools": HOSTED}).user("hi")
+    with pytest.raises(ConfigError, match="'tools', which belongs to the codec"):
+        openai_chat.API.encode(request, CodecOptions(), Compat())
 
 
 def test_max_tokens() -> None:

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from svir_core.errors import ProtocolError, RateLimitedError, ServerError, TruncatedStreamError, UnsupportedError
+from svir_core.refusal import read_failure
 from svir_core.response import FinishReason, Usage
 from svir_core.wire.openai_responses import DocumentDecoder, decode_document
 from tests.svir_core.wire.openai_responses.streams import CASES, MODES, USAGE, call, created, message, reasoning
@@ -43,6 +44,11 @@ def test_what_is_no_answer(mode: str) -> None:
     failed = {"code": "rate_limit_exceeded", "message": "x"}
     with pytest.raises(RateLimitedError):
         decode_document(document(status="failed", error=failed), mode=mode)
+    with pytest.raises(RateLimitedError) as caught:
+        decode_document(orjson.dumps({"type": "error", **failed}), mode=mode)
+    assert caught.value.server_message() == "x"
+    nested = orjson.dumps({"error": failed})
+    assert read_failure(orjson.dumps(failed)) == read_failure(nested)  # of a status
     for status in ("failed", "cancelled"):
         with pytest.raises(ServerError):
             decode_document(document(status=status), mode=mode)
