@@ -32,7 +32,7 @@ class Kind(Enum):
     TEXT = auto()
     """A known field, other than ``data``, that is not UTF-8: the line."""
     BARE = auto()
-    """Lines that look like JSON without ``data:``, from the one that starts with ``{``."""
+    """Lines that look like JSON without ``data:``, from the one that starts with ``{`` or ``[{``."""
     DROPPED = auto()
     """Data that belongs to no event the codec knows: of interest only when it is a failure."""
     REST = auto()
@@ -81,6 +81,7 @@ class Framer:
 
     Attributes:
         count: how many events and comments were seen.
+        unfinished: whether the input ended inside a line, an event or collected JSON; known after :meth:`finish`.
         error: ``ResponseLimitError`` when ``limit`` was passed, after the frames of the same push.
         ended: whether the terminator was seen at its own line. After that, or an error, push no more.
     """
@@ -106,6 +107,7 @@ class Framer:
         "count",
         "ended",
         "error",
+        "unfinished",
     )
 
     def __init__(self, *, types: frozenset[str] | None, terminator: bytes | None, limit: int) -> None:
@@ -115,6 +117,7 @@ class Framer:
         self.count = 0
         self.error: ResponseLimitError | None = None
         self.ended = False
+        self.unfinished = False
         self._base = 0  # the offset in the body of the tail, or of the next push when there is none
         self._tail = b""  # an unfinished line, while it is small
         self._parts: list[bytes] = []  # an unfinished line, when it is not
@@ -281,7 +284,7 @@ class Framer:
         if line[0] == COLON:
             self.count += 1
             return ()
-        if line[0] == BRACE:
+        if line[0] == BRACE or _begins_an_array(line):
             self._bare = _Bare(offset)
             return self._bare_line(self._bare, line, offset)
         return self._field(line, offset)
@@ -346,6 +349,7 @@ class Framer:
         frames: list[Frame] = []
         tail = b"".join(self._parts) or self._tail
         whole = _begins_a_field(tail)
+        self.unfinished = bool(tail) or self._open or self._bare is not None
         if self._bare is not None:
             if not whole and split_field(tail)[0] != b"error":
                 self._bare.push(tail)  # it may be what closes the braces
@@ -388,6 +392,11 @@ def _find(data: bytes, byte: bytes, start: int) -> int:
     """The position of ``byte`` from ``start`` on; the length of ``data`` when it is not there."""
     found = data.find(byte, start)
     return len(data) if found < 0 else found
+
+
+def _begins_an_array(line: bytes) -> bool:
+    """Whether a line may begin an array of objects, as some servers wrap a failure."""
+    return line[:1] == b"[" and line[1:].lstrip()[:1] in (b"", b"{")
 
 
 def _begins_a_field(line: bytes) -> bool:

@@ -25,7 +25,7 @@ from svir_core.response import AnomalyCode, Completion, Partial, Timing, Usage
 from svir_core.slow_json import loosely
 from svir_core.sse import Frame, Framer, Kind, split_field
 from svir_core.wire.api import Clock, Mode
-from svir_core.wire.failure import Failure, describe, sniff, sniff_body
+from svir_core.wire.failure import Failure, describe, sniff_body
 from svir_core.wire.json_value import is_object
 from svir_core.wire.policy import Policy
 from svir_core.wire.transcript import Transcript, displayed
@@ -226,6 +226,10 @@ class StreamDecoder(ABC):
     def _named(self) -> tuple[Usage | None, str | None, str | None]:
         """The usage, the model and the id so far."""
 
+    def _failure(self, value: Any) -> Failure | None:
+        """The failure that a JSON value is, whatever its shape (11 A); ``None`` when it is none."""
+        return sniff_body(value)
+
     def _verdict(self, failure: Failure, words: str) -> Verdict:
         """What a failure inside the stream means; ``words`` are its payload as sent."""
         return stream_verdict(failure, words)
@@ -270,8 +274,7 @@ class StreamDecoder(ABC):
             return (describe(document) if is_object(document) else None), value
         if kind in (Kind.TYPE, Kind.TEXT, Kind.FIELD):
             return None, payload
-        document = loosely(payload)
-        return (sniff(document) if is_object(document) else None), payload
+        return self._failure(loosely(payload)), payload
 
     # --- a body that is no stream ----------------------------------------------------------------
 
@@ -287,7 +290,7 @@ class StreamDecoder(ABC):
         self._payload = judged.data
         if judged.shape is Shape.DOCUMENT:
             document = loosely(judged.data)
-            failure = sniff_body(document)
+            failure = self._failure(document)
             if failure is not None:
                 self._fail_with(failure, judged.data)
             if self._document(document):

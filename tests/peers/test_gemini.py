@@ -163,6 +163,7 @@ UNKNOWN_TO_THE_CLIENT = {
     "02-calls/empty-or-null-id-is-none",  # it keeps an empty one
     "08-framing/events-with-names",  # it reads the data of every event as a chunk
     "08-framing/comments",
+    "08-framing/a-whole-comment-at-the-end",
     "00-tricky/g21-continuation",  # it asks for the rest by itself
     "06-finish-reasons/finish-continuation",
 }

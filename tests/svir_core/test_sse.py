@@ -68,6 +68,9 @@ def frames(pieces: Iterable[bytes], framer: Framer | None = None) -> list[Frame]
         (b"{\nerror: a", [(Kind.BARE, 0, None, b"{"), (Kind.CUT, 2, None, b"error: a")]),
         (b"{\nretry: 5\n\n", [(Kind.BARE, 0, None, b"{")]),
         (b'{"a"}\n', [(Kind.BARE, 0, None, b'{"a"}')]),
+        (b"[{\n}\n]\n", [(Kind.BARE, 0, None, b"[{\n}\n]")]),
+        (b"[ \n{}]\n", [(Kind.BARE, 0, None, b"[ \n{}]")]),
+        (b"[DONE]\n", [(Kind.FIELD, 0, None, b"[DONE]")]),
         (b'{"a"', [(Kind.CUT, 0, None, b'{"a"')]),
         (
             b"data: a\n{\n\nx",
@@ -345,3 +348,26 @@ def test_a_wrong_argument_is_named(argument: str, value: Any) -> None:
 
 def test_the_smallest_framer() -> None:
     assert Framer(types=None, terminator=None, limit=1).push(b"\n") == []
+
+
+@pytest.mark.parametrize(
+    ("data", "unfinished"),
+    [
+        (b"", False),
+        (b"data: a\n\n", False),
+        (b"data: a\n\n: b\n", False),
+        (b"data: a\n\n{}\n", False),
+        (b"data: a\n\nd", True),
+        (b"data: a\n\n: b", True),
+        (b"data: a\n", True),
+        (b"data: a\n\nid: 5\n", True),
+        (b"data: a\n\n{\n", True),
+        (b"data: a\n\n" + b"x" * 5000, True),
+    ],
+)
+def test_whether_the_input_ended_inside_something(data: bytes, unfinished: bool) -> None:
+    framer = Framer(types=None, terminator=None, limit=10_000)
+    framer.push(data)
+    assert not framer.unfinished
+    framer.finish()
+    assert framer.unfinished is unfinished

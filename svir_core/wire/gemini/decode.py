@@ -18,14 +18,15 @@ import orjson
 from svir_core.check import expect
 from svir_core.errors import ContentFilterError, ProtocolError, TruncatedStreamError, UnsupportedError
 from svir_core.event import Event, ReasoningDelta, TextDelta
-from svir_core.limits import Limits
+from svir_core.limits import FOREIGN_BODY_BYTES, Limits
 from svir_core.response import AnomalyCode, Completion, FinishReason, Usage
 from svir_core.slow_json import loosely
 from svir_core.sse import Kind
 from svir_core.wire.api import Clock, Mode
-from svir_core.wire.failure import Failure, describe, sniff
+from svir_core.wire.failure import Failure
 from svir_core.wire.gemini import usage
 from svir_core.wire.gemini.answer import Answer
+from svir_core.wire.gemini.failure import by_number, flat_failure
 from svir_core.wire.gemini.said import Reading, Said
 from svir_core.wire.gemini.table import (
     CANDIDATE_KEYS,
@@ -40,6 +41,7 @@ from svir_core.wire.gemini.table import (
 from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.payload import second_look
 from svir_core.wire.stream import CUT_OFF, StreamDecoder
+from svir_core.wire.verdict import Verdict
 
 ANSWER_KEYS: Final = ("candidates", "promptFeedback")
 """What tells a whole response from other JSON."""
@@ -116,36 +118,43 @@ class Decoder(StreamDecoder):
             chunk = None
         if is_object(chunk):
             self._chunk(Said(chunk, chunk, Reading(payload, huge=False, forgive=self._forgive)))
-        elif name is None or is_object(loosely(payload)):
+            return
+        value = loosely(payload)
+        self._sniff(value)
+        if name is None or is_object(value):
             self._look_again(payload)
 
     def _unusual(self, kind: Kind, name: str | None, payload: bytes) -> None:
-        """A frame that is no whole event. The end of the input inside one is no end of an answer, whatever came
-        before it; lenient reads one that is whole but for its blank line."""
+        """A frame that is no whole event. A page is a gateway's word that the answer failed: nothing that follows it
+        could end the answer."""
+        if kind is Kind.FIELD and payload.lstrip().startswith(b"<"):
+            shown = payload[:FOREIGN_BODY_BYTES].decode("utf-8", "replace")
+            raise UnsupportedError("a page stands in the stream", server_message=shown)
         super()._unusual(kind, name, payload)
-        if kind is Kind.REST and payload and not (self._policy.lenient and is_object(loosely(payload))):
-            raise TruncatedStreamError(CUT_OFF, offset=self.bytes_seen)
 
     def _look_again(self, payload: bytes) -> None:
-        """Read a payload that the JSON library does not take, or that is no object. A failure comes first."""
+        """Read a payload that the JSON library does not take, or that is no object. It is no failure."""
         found = second_look(payload)
-        if found.chunk is not None:
-            self._sniff(found.chunk)
         for code in found.codes:
             self._forgive(code)
         if found.chunk is not None:
             reading = Reading(payload, huge=found.huge, forgive=self._forgive)
             self._chunk(Said(found.chunk, found.raw or found.chunk, reading))
 
-    def _sniff(self, chunk: Json) -> None:
-        failure = sniff(chunk) or _flat_failure(chunk)
+    def _failure(self, value: Any) -> Failure | None:
+        return super()._failure(value) or flat_failure(value)
+
+    def _verdict(self, failure: Failure, words: str) -> Verdict:
+        return super()._verdict(by_number(failure, words), words)
+
+    def _sniff(self, value: Any) -> None:
+        failure = self._failure(value)
         if failure is not None:
             self._fail_with(failure, self._payload)
 
     def _document(self, document: Any) -> bool:
         """A response that was not streamed, or all chunks of a stream in one array (without ``alt=sse``)."""
         if is_object(document):
-            self._sniff(document)
             if not _is_response(document):
                 return False
             self._forgive(AnomalyCode.WHOLE_DOCUMENT)
@@ -298,9 +307,9 @@ class Decoder(StreamDecoder):
         self._finish_answer(self.bytes_seen)
 
     def _finish_answer(self, end: int) -> None:
-        """The input ended, at this byte: the answer is whole when every candidate finished."""
+        """The input ended, at this byte: the answer is whole when every candidate finished, and every event ended."""
         answer = self._answer
-        if not all(self._others.values()):
+        if self._framer.unfinished or not all(self._others.values()):
             raise TruncatedStreamError(CUT_OFF, offset=end)
         try:
             answer.move(Move.END)
@@ -370,12 +379,6 @@ def _index(candidate: Json) -> int:
 
 def _is_response(value: Any) -> bool:
     return is_object(value) and any(key in value for key in ANSWER_KEYS)
-
-
-def _flat_failure(chunk: Json) -> Failure | None:
-    """A failure without ``error`` around it, as Vertex may send one."""
-    is_one = type(chunk.get("code")) is int and isinstance(chunk.get("status"), str) and "candidates" not in chunk
-    return describe(chunk) if is_one else None
 
 
 def _keep(kept: Json, said: Json, known: frozenset[str]) -> None:
