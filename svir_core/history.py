@@ -1,9 +1,10 @@
 """What is wrong with a conversation before it is sent: calls and results that do not fit (11 section D).
 
 Three rules hold for all of it. Every call of a complete history has exactly one result, after it. A result answers
-the latest call of its id that came before it. Where an API matches results to calls by their place, the results
-come directly after the message with their calls, in any order, and an id need only be unique within a message;
-where it matches by id alone, an id is unique in the whole history.
+the latest call of its id that came before it. ``Api.matches_by_id`` says the rest: where it is false (Chat
+Completions, Anthropic Messages, Gemini) the results come directly after the message with their calls, in any order, and
+an id is unique within that message; where it is true (OpenAI Responses) the results come anywhere after their call, and
+an id is unique in the whole history.
 """
 
 from __future__ import annotations
@@ -163,7 +164,8 @@ class _Reading:
 
 def check_history(messages: Iterable[Message], api: Api) -> tuple[HistoryFault, ...]:
     """What ``api`` would refuse about the calls and results of ``messages``, in the order of the history; ``()`` when
-    nothing. Looks at nothing else, and changes nothing.
+    nothing. Looks at nothing else, and changes nothing. Which place a result has, and how far an id is unique, goes by
+    ``api.matches_by_id``.
 
     A history that ends with calls still to be answered has a fault for each of them: answer before you send.
     """

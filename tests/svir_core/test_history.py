@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from svir_core.errors import ConfigError
 from svir_core.history import WORDS, HistoryFault, HistoryFaultCode, check_history
 from svir_core.message import Message, Role, ToolCall, ToolResult
+from svir_core.wire import anthropic_messages, gemini, openai_responses
 from svir_core.wire.api import Api
 from svir_core.wire.openai_chat import API
 
@@ -82,6 +83,23 @@ def test_a_second_result() -> None:
 
 def test_an_incomplete_call() -> None:
     assert faults(Message.assistant(call(complete=False)), results("a")) == [("incomplete_call", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("api", "again", "late"),
+    [
+        (API, [], [("result_too_late", 3, 0)]),
+        (anthropic_messages.API, [], [("result_too_late", 3, 0)]),
+        (gemini.API, [], [("result_too_late", 3, 0)]),
+        (openai_responses.API, [("duplicate_call_id", 3, 1)], []),
+    ],
+    ids=["openai_chat", "anthropic_messages", "gemini", "openai_responses"],
+)
+def test_the_apis_differ_in_place_and_in_ids(
+    api: Api, again: list[tuple[str, int, int]], late: list[tuple[str, int, int]]
+) -> None:
+    assert faults(HI, asks("a"), results("a"), asks("a"), results("a"), api=api) == again
+    assert faults(HI, asks("a"), HI, results("a"), api=api) == late
 
 
 def test_ids_are_unique_within_a_message() -> None:
