@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pathlib
 import re
@@ -16,7 +17,13 @@ from svir_client import AsyncClient, Stream
 from svir_client.testing import Framing, MockServer, Reply
 from svir_core import errors, event, message, request, tap
 from svir_core.errors import SvirError
-from svir_core.wire import openai_chat
+from svir_core.think import THINK_SOURCE
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from svir_core.wire.anthropic_messages import table as anthropic_table
+from svir_core.wire.gemini import table as gemini_table
+from svir_core.wire.names import optional_names
+from svir_core.wire.openai_chat.table import REASONING_KEYS
+from svir_core.wire.openai_responses.table import KINDS
 
 pytestmark = pytest.mark.anyio
 
@@ -38,6 +45,47 @@ def first_cells(text: str) -> list[str]:
 
 def test_every_option_is_in_the_table_in_order() -> None:
     assert first_cells(section("Options")) == list(inspect.signature(AsyncClient.of).parameters)[1:]
+
+
+CONSTRUCTORS = dict(re.findall(r"^\| `AsyncClient\.(\w+)\([^`]*\)` \| (.*) \|$", PAGE, re.MULTILINE))
+APIS = {
+    "openai": openai_chat.API,
+    "responses": openai_responses.API,
+    "anthropic": anthropic_messages.API,
+    "gemini": gemini.API,
+}
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_every_constructor_is_in_the_table_with_its_own_options(name: str) -> None:
+    assert CONSTRUCTORS.keys() == APIS.keys()
+    _, address, options = CONSTRUCTORS[name].split(" | ")
+    parameters = inspect.signature(getattr(AsyncClient, name)).parameters.values()
+    own = {each.name: each.default for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert {key: ast.literal_eval(value) for key, value in re.findall(r"`(\w+)=([^`]+)`", options)} == own
+    assert set(re.findall(r"`(/\w+)`", address)) == set(APIS[name].versions)
+    hosted = [] if name == "openai" else [APIS[name].base_url]
+    assert re.findall(r"`(https://[^`]+)`", address) == hosted
+
+
+def test_optional_fields_are_named() -> None:
+    text = section("What a server refuses").partition("The first 400")[0]
+    named = set(re.findall(r"`(\w+)`", text)) - {"include_usage"}
+    assert named == optional_names()
+
+
+SOURCES = {
+    "Chat Completions": {*REASONING_KEYS, THINK_SOURCE, "reasoning_details"},
+    "OpenAI Responses": {kind.source for kind in KINDS.values() if kind.source is not None},
+    "Anthropic Messages": {anthropic_table.SOURCE},
+    "Gemini": {gemini_table.SOURCE},
+}
+
+
+@pytest.mark.parametrize("api", SOURCES)
+def test_every_source_of_reasoning_is_named(api: str) -> None:
+    (row,) = re.findall(rf"^\| {api} \| (.*) \|$", section("Calls"), re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", row)) == SOURCES[api]
 
 
 def test_every_error_is_in_the_table_with_whether_it_is_retryable() -> None:
