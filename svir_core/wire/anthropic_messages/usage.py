@@ -5,10 +5,10 @@ Every figure is a total so far: the latest that is there wins, and none is ever 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from svir_core.response import Usage
-from svir_core.wire.json_value import Json, is_object
+from svir_core.wire.json_value import Json, is_count, is_object
 
 PARTS_OF_INPUT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """What the input is the sum of: ``input_tokens`` alone leaves out what the cache had or took."""
@@ -25,11 +25,7 @@ def is_report(report: Json) -> bool:
     figures = [report.get(name) for name in (*PARTS_OF_INPUT, "output_tokens")]
     if details is not None:
         figures.append(details.get(THINKING))
-    return all(_is_count(figure) for figure in figures)
-
-
-def _is_count(figure: Any) -> bool:
-    return figure is None or (type(figure) is int and figure >= 0)
+    return all(is_count(figure) for figure in figures)
 
 
 def merge(known: Json, report: Json) -> None:

@@ -7,10 +7,10 @@ are output that ``candidatesTokenCount`` leaves out, and what tools of the serve
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from svir_core.response import Usage
-from svir_core.wire.json_value import Json
+from svir_core.wire.json_value import Json, is_count
 
 FIGURES: Final = (
     "promptTokenCount",
@@ -24,11 +24,7 @@ FIGURES: Final = (
 
 def is_report(report: Json) -> bool:
     """Whether every figure of ``report`` that the codec reads is a count, or absent."""
-    return all(_is_count(report.get(name)) for name in FIGURES)
-
-
-def _is_count(figure: Any) -> bool:
-    return figure is None or (type(figure) is int and figure >= 0)
+    return all(is_count(report.get(name)) for name in FIGURES)
 
 
 def merged(known: Json, report: Json) -> Json:

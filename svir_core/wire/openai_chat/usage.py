@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from svir_core.response import AnomalyCode, Usage
-from svir_core.wire.json_value import Json, is_object
+from svir_core.wire.json_value import Json, is_count, is_object
 
 
 def reports(chunk: Json, choices: Iterable[Json]) -> list[Any]:
@@ -68,7 +68,7 @@ def read(report: Any) -> Usage | None:
         _detail(report, "prompt_tokens_details", "cached_tokens"),
         _detail(report, "prompt_tokens_details", "cache_write_tokens"),
     ]
-    if figures[0] is None or figures[1] is None or not all(_is_count(figure) for figure in figures):
+    if figures[0] is None or figures[1] is None or not all(is_count(figure) for figure in figures):
         return None
     return Usage(*figures)
 
@@ -76,7 +76,3 @@ def read(report: Any) -> Usage | None:
 def _detail(report: Json, group: str, name: str) -> Any:
     details = report.get(group)
     return details.get(name) if is_object(details) else details
-
-
-def _is_count(figure: Any) -> bool:
-    return figure is None or (type(figure) is int and figure >= 0)

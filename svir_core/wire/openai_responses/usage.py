@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svir_core.response import Usage
-from svir_core.wire.json_value import Json, is_object
+from svir_core.wire.json_value import Json, is_count, is_object
 
 
 def read(report: Any) -> Usage | None:
@@ -22,7 +22,7 @@ def read(report: Any) -> Usage | None:
         _detail(read_details, "cached_tokens"),
         _detail(read_details, "cache_write_tokens"),
     ]
-    if figures[0] is None or figures[1] is None or not all(_is_count(figure) for figure in figures):
+    if figures[0] is None or figures[1] is None or not all(is_count(figure) for figure in figures):
         return None
     return Usage(*figures)
 
@@ -46,7 +46,3 @@ def written(usage: Usage) -> Json | None:
 
 def _known(**figures: int | None) -> Json:
     return {name: figure for name, figure in figures.items() if figure is not None}
-
-
-def _is_count(figure: Any) -> bool:
-    return figure is None or (type(figure) is int and figure >= 0)
