@@ -40,8 +40,8 @@ LATE = {
 """Imported inside a function, for the caller who uses them; or by a module that only pytest imports."""
 
 STANDARD = {
-    "__future__", "abc", "base64", "binascii", "codecs", "collections", "contextlib", "dataclasses", "datetime", "decimal",
-    "enum", "functools", "hashlib", "http", "ipaddress", "itertools", "json", "math", "operator", "os", "re", "sys",
+    "__future__", "abc", "base64", "binascii", "codecs", "collections", "contextlib", "dataclasses", "datetime",
+    "decimal", "enum", "functools", "hashlib", "http", "ipaddress", "itertools", "json", "math", "operator", "os", "re", "sys",
     "textwrap", "time", "types", "typing", "urllib",
 }  # fmt: skip
 """All of the standard library that core has business with. A module that is new here reaches no file, socket, thread
