@@ -41,8 +41,8 @@ LATE = {
 
 STANDARD = {
     "__future__", "abc", "base64", "binascii", "codecs", "collections", "contextlib", "dataclasses", "datetime",
-    "decimal", "enum", "functools", "hashlib", "http", "ipaddress", "itertools", "json", "math", "operator", "os", "re", "sys",
-    "textwrap", "time", "types", "typing", "urllib",
+    "decimal", "enum", "functools", "hashlib", "http", "ipaddress", "itertools", "json", "math", "operator", "os", "re",
+    "sys", "textwrap", "time", "types", "typing", "urllib",
 }  # fmt: skip
 """All of the standard library that core has business with. A module that is new here reaches no file, socket, thread
 or process, or else it stands in ``PART`` too."""
