@@ -6,7 +6,7 @@ goes on. What is not in this table is refused by both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from svir_core.errors import ProtocolError, SvirError, UnsupportedError
@@ -37,6 +37,10 @@ REFUSED: Final[Mapping[AnomalyCode, tuple[type[SvirError], str]]] = {
     AnomalyCode.TEXT_DIFFERS: (ProtocolError, "a text as a whole is not what came of it in pieces"),
 }
 """``UNTERMINATED_EVENT`` is not here: strict drops such an event, and that is no error of its own."""
+
+
+Forgive = Callable[[AnomalyCode], None]
+"""Strict raises what the code stands for; lenient puts it on record."""
 
 
 class Policy:

@@ -10,9 +10,10 @@ from typing import Any, Final
 from svir_core.errors import ProtocolError
 from svir_core.response import AnomalyCode, FinishReason, Usage
 from svir_core.wire.anthropic_messages import usage
-from svir_core.wire.anthropic_messages.said import Forgive, Path, Reading
+from svir_core.wire.anthropic_messages.said import Path, Reading
 from svir_core.wire.anthropic_messages.table import EVENT_KEYS, FINISHES, MESSAGE_KEYS
 from svir_core.wire.json_value import Json, is_object
+from svir_core.wire.policy import Forgive
 
 ABSENT: Final = (None, "")
 """What of a stop reason is as good as none."""

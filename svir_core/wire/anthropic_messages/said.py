@@ -11,11 +11,11 @@ import attrs
 from svir_core.response import AnomalyCode
 from svir_core.slow_json import read_exact, read_without_huge, without_lone_surrogates
 from svir_core.wire.json_value import Json
+from svir_core.wire.policy import Forgive
 
 Path = tuple[str | int, ...]
 """The keys that lead to an object of the event at hand."""
 
-Forgive = Callable[[AnomalyCode], None]
 
 Reader = Callable[[str], Any]
 

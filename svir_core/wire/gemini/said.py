@@ -6,15 +6,14 @@ it: calls and parts that are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from svir_core.response import AnomalyCode
 from svir_core.slow_json import read_exact, read_without_huge, without_lone_surrogates
 from svir_core.wire.json_value import Json
+from svir_core.wire.policy import Forgive
 
 Path = tuple[str | int, ...]
-Forgive = Callable[[AnomalyCode], None]
 
 
 class Reading:

@@ -17,7 +17,8 @@ from svir_core.response import AnomalyCode
 from svir_core.slow_json import read_any
 from svir_core.wire.json_value import Json, is_object
 from svir_core.wire.openai_responses.run import Run
-from svir_core.wire.openai_responses.table import CALL_TEXTS, CUSTOM, Forgive
+from svir_core.wire.openai_responses.table import CALL_TEXTS, CUSTOM
+from svir_core.wire.policy import Forgive
 
 
 def string(fields: Json, key: str) -> str | None:

@@ -7,7 +7,8 @@ from typing import Any, TypeGuard
 from svir_core.response import AnomalyCode
 from svir_core.slow_json import read_without_huge, without_lone_surrogates
 from svir_core.wire.json_value import Json, is_array, is_object
-from svir_core.wire.openai_responses.table import EVENT_KEYS, RESPONSE_KEYS, Forgive
+from svir_core.wire.openai_responses.table import EVENT_KEYS, RESPONSE_KEYS
+from svir_core.wire.policy import Forgive
 
 
 def is_item(value: Any) -> TypeGuard[Json]:

@@ -16,8 +16,8 @@ from svir_core.wire.openai_responses.table import (
     CUT,
     INCOMPLETE,
     UNDER_WAY,
-    Forgive,
 )
+from svir_core.wire.policy import Forgive
 
 
 @attrs.frozen

@@ -25,11 +25,11 @@ from svir_core.wire.openai_responses.table import (
     ITEMS,
     MESSAGE,
     REASONING,
-    Forgive,
     State,
     Step,
     taken,
 )
+from svir_core.wire.policy import Forgive
 
 QUEUED: Final = (MESSAGE, REASONING)
 """The items whose texts are delivered in their order."""

@@ -13,7 +13,8 @@ from svir_core.errors import ProtocolError
 from svir_core.response import AnomalyCode
 from svir_core.wire.json_value import Json, is_array, is_object
 from svir_core.wire.openai_responses.run import Run
-from svir_core.wire.openai_responses.table import AFTER, KINDS, PARTS, Forgive, Kind, State, Step, taken
+from svir_core.wire.openai_responses.table import AFTER, KINDS, PARTS, Kind, State, Step, taken
+from svir_core.wire.policy import Forgive
 
 Say = Callable[[str | None, str], None]
 """Takes the source, ``None`` for what is said, and the text."""

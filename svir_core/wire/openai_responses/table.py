@@ -11,7 +11,7 @@ the same. An answer is whole only at ``response.completed`` or ``response.incomp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -19,6 +19,7 @@ import attrs
 
 from svir_core.errors import ProtocolError
 from svir_core.response import AnomalyCode, FinishReason
+from svir_core.wire.policy import Forgive
 
 API_NAME: Final = "openai_responses"
 """The name of this API, and the ``Opaque.api`` of what came from it."""
@@ -96,9 +97,6 @@ PARTS: Final[Mapping[State, Mapping[Step, Ruling]]] = {
 
 AFTER: Final[Mapping[Step, State]] = {Step.OPENS: State.OPEN, Step.GROWS: State.OPEN, Step.CLOSES: State.CLOSED}
 """Where a step that is taken leads. A second end, and nothing else, comes to what is closed."""
-
-Forgive = Callable[[AnomalyCode], None]
-"""Strict raises what the code stands for; lenient puts it on record."""
 
 
 def taken(rulings: Mapping[State, Mapping[Step, Ruling]], state: State, step: Step, forgive: Forgive) -> bool:
