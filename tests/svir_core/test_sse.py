@@ -70,7 +70,7 @@ def frames(pieces: Iterable[bytes], framer: Framer | None = None) -> list[Frame]
         (b'{"a"}\n', [(Kind.BARE, 0, None, b'{"a"}')]),
         (b"[{\n}\n]\n", [(Kind.BARE, 0, None, b"[{\n}\n]")]),
         (b"[ \n{}]\n", [(Kind.BARE, 0, None, b"[ \n{}]")]),
-        (b"[DONE]\n", [(Kind.FIELD, 0, None, b"[DONE]")]),
+        (b"[DONE]\n\n", [(Kind.FIELD, 0, None, b"[DONE]")]),
         (b'{"a"', [(Kind.CUT, 0, None, b'{"a"')]),
         (
             b"data: a\n{\n\nx",

@@ -7,6 +7,7 @@ Every other part is kept as it came.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import count
 from typing import Final
 
@@ -23,6 +24,14 @@ from svir_core.wire.halves import Halves
 Delta = TextDelta | ReasoningDelta | ToolCallDelta
 
 SPEECH: Final = "text"
+
+
+DIGEST_CHARACTERS: Final = 12
+"""Of the digest of a response's id: 48 bits, so that those of one history differ."""
+
+
+def _digest(response: str) -> str:
+    return sha256(response.encode("utf-8", "replace")).hexdigest()[:DIGEST_CHARACTERS]
 
 
 class _Run:
@@ -170,9 +179,11 @@ class Answer:
             self.calls[-1].close(cut=True)
             self._deliver(self.calls[-1])
 
-    def parts(self, *, cut: bool) -> tuple[Part, ...]:
-        """What the answer is; ``cut`` when more of its last part could have come."""
-        free = (name for number in count() if (name := f"call_{number}") not in self._ids)
+    def parts(self, response: str | None, *, cut: bool) -> tuple[Part, ...]:
+        """What the answer is; ``cut`` when more of its last part could have come. Calls without an id get one that
+        depends on the id of the ``response``, so that those of two answers differ."""
+        made_ids = "call_" if response is None else f"call_{_digest(response)}_"
+        free = (name for number in count() if (name := f"{made_ids}{number}") not in self._ids)
         last = self._items[-1] if self._items else None
         parts: list[Part] = []
         for item in self._items:

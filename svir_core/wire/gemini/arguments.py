@@ -1,7 +1,8 @@
 """The arguments of a call that come in pieces, each with the path of its place (22 section 8, Vertex).
 
-Three rules hold for all of it. Pieces of a string at one path are joined; any other value comes once. Arrays grow at
-their end, one place at a time. A value is never replaced: what contradicts an earlier piece is ``ProtocolError``.
+Three rules hold for all of it. Pieces of a string at one path are joined, up to the one that ends it; any other value
+comes once. Arrays grow at their end, one place at a time. A value is never replaced: what contradicts an earlier piece
+is ``ProtocolError``.
 """
 
 from __future__ import annotations
@@ -20,25 +21,33 @@ STRING: Final = "stringValue"
 NUMBER: Final = "numberValue"
 BOOL: Final = "boolValue"
 NULL: Final = "nullValue"
+GOES_ON: Final = "willContinue"
 VALUES: Final = (STRING, NUMBER, BOOL, NULL)
 
 
 class _Text:
-    """A string in pieces."""
+    """A string in pieces; ``open`` while more of it is to come."""
 
-    __slots__ = ("pieces",)
+    __slots__ = ("open", "pieces")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
+        self.open = True
 
 
 class Arguments:
     """The arguments of one call, so far."""
 
-    __slots__ = ("_root",)
+    __slots__ = ("_root", "_texts")
 
     def __init__(self) -> None:
         self._root: Json = {}
+        self._texts: list[_Text] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether every string that began has ended."""
+        return not any(text.open for text in self._texts)
 
     def push(self, piece: Said) -> None:
         """Another piece. One without a value says nothing."""
@@ -69,12 +78,19 @@ class Arguments:
         text = piece.raw[STRING]
         if not isinstance(text, str):
             raise ProtocolError("a piece of an argument is of another type than it says")
+        goes_on = piece.fields.get(GOES_ON)
+        if goes_on is not None and not isinstance(goes_on, bool):
+            raise ProtocolError("the mark that an argument goes on is of the wrong type")
         if not _has(container, key):
-            _put(container, key, _Text())
+            self._texts.append(_Text())
+            _put(container, key, self._texts[-1])
         known = container[key]
         if not isinstance(known, _Text):
             raise ProtocolError("an argument of a tool call is of two types")
+        if not known.open:
+            raise ProtocolError("an argument of a tool call goes on after its end")
         known.pieces.append(text)
+        known.open = bool(goes_on)
 
     def value(self) -> Json:
         """The arguments, as an object."""

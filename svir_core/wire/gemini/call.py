@@ -83,7 +83,7 @@ class Call:
     Attributes:
         id: the API's, or ``None`` when it gave none.
         name: the function.
-        closed: whether all of it came.
+        closed: whether all of it came, every argument to its end.
         arguments: JSON text, once it is closed.
     """
 
@@ -121,7 +121,7 @@ class Call:
 
     def close(self, *, cut: bool = False) -> None:
         """No more of it comes; ``cut`` when it was not whole."""
-        self.closed = not cut
+        self.closed = not cut and self._built.whole
         value = self._built.value()
         self.arguments = exact_text(value)
         if self._beside is not None:

@@ -325,7 +325,7 @@ class Decoder(StreamDecoder):
         self._complete(
             Completion(
                 finish,
-                answer.parts(cut=finish in CUT),
+                answer.parts(self._id, cut=finish in CUT),
                 usage.read(self._usage),
                 self._timing(),
                 self._model,

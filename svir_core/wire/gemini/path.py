@@ -13,7 +13,7 @@ Step = str | int
 """A key of an object, or an index of an array."""
 
 _STEP: Final = re.compile(
-    r"""\.(?P<name>[^.\[\]'"]+)|\[(?P<index>[0-9]{1,9})\]"""
+    r"""\.(?P<name>[^.\[\]'"*]+)|\[(?P<index>[0-9]{1,9})\]"""
     r"""|\['(?P<single>(?:[^'\\]|\\.)*)'\]|\["(?P<double>(?:[^"\\]|\\.)*)"\]"""
 )
 

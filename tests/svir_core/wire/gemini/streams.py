@@ -12,6 +12,7 @@ import orjson
 from conformance.fields import content, load
 from svir_core.errors import SvirError
 from svir_core.event import Event, ReasoningDelta, TextDelta
+from svir_core.message import Part, ToolCall
 from svir_core.response import Completion
 from svir_core.wire.gemini import Decoder
 
@@ -59,6 +60,11 @@ def piece(path: Any, **value: Any) -> Json:
 
 
 STOP = chunk(finish="STOP")
+
+
+def anonymous(parts: Iterable[Part]) -> list[Part]:
+    """The parts without the ids that were made for calls: those depend on the response."""
+    return [attrs.evolve(part, id="") if isinstance(part, ToolCall) and part.synthetic_id else part for part in parts]
 
 
 @attrs.frozen
