@@ -70,7 +70,8 @@ def read_detail(details: Any) -> Detail:
         if is_object(entry):
             kind = (text_of(entry.get("@type")) or "").rpartition(".")[2]
             if kind == "RetryInfo":
-                delay = _delay(entry)
+                told = _delay(entry)
+                delay = delay if told is None else told
             elif kind == "QuotaFailure":
                 quotas += _violations(entry, "violations")
             elif kind == "BadRequest":

@@ -66,7 +66,7 @@ class Conversation:
         self._first = True
         self._skip_signatures = skip_signatures
         self._number = 0
-        self._calls: dict[str, _Sent] = {}
+        self._calls: dict[str, list[_Sent]] = {}  # by id, those that wait for a result; the last one stays
         self.content = Content(measured)
 
     def write(self, prompt: str | None, messages: Sequence[Message]) -> None:
@@ -123,9 +123,10 @@ class Conversation:
 
     def _result(self, result: ToolResult, where: str) -> tuple[int, list[Piece]]:
         """The number of its call, and the result."""
-        call = self._calls.get(result.call_id)
-        if call is None:
+        calls = self._calls.get(result.call_id)
+        if calls is None:
             raise UnsupportedError(f"{where}: Gemini wants the name of the call, and no call has this id")
+        call = calls.pop(0) if len(calls) > 1 else calls[0]
         return call.number, self.content.result(result, call.name, call.id, where)
 
     # --- the model's turns -----------------------------------------------------------------------
@@ -133,11 +134,12 @@ class Conversation:
     def _answer(self, number: int, message: Message) -> list[list[Piece]]:
         where = _place(number, message)
         stand_in = self._skip_signatures
+        first = self._number
         parts: list[list[Piece]] = []
         for place, part in enumerate(message.parts):
             here = f"{where}.parts[{place}]"
             if isinstance(part, ToolCall):
-                parts.append(self._call(part, here, stand_in=stand_in))
+                parts.append(self._call(part, here, first, stand_in=stand_in))
                 stand_in = False
             else:
                 parts.append(self._said(part, here))
@@ -155,8 +157,9 @@ class Conversation:
                 return [own.encode()]
         return self.content.part(part, where)
 
-    def _call(self, call: ToolCall, where: str, *, stand_in: bool) -> list[Piece]:
-        """A call as it came, as long as it is the same; else as it is."""
+    def _call(self, call: ToolCall, where: str, first: int, *, stand_in: bool) -> list[Piece]:
+        """A call as it came, as long as it is the same; else as it is. ``first`` is the number of its turn's first:
+        calls of one turn that share an id are answered in their order, those of earlier turns no more."""
         text = without_lone_surrogates(sanitize(call.arguments)) or "{}"
         if not is_object(read_any(text)):
             raise UnsupportedError(f"{where}: Gemini takes the arguments of a call as a JSON object alone")
@@ -174,7 +177,8 @@ class Conversation:
             own = f'{{"functionCall":{{{head}"name":{_string(call.name)},"args":{text}}}}}'
         if stand_in:
             own = f'{own[:-1]},"{SIGNATURE}":"{STAND_IN}"}}'
-        self._calls[call.id] = _Sent(self._number, call.name, call_id)
+        twins = [sent for sent in self._calls.get(call.id, ()) if sent.number >= first]
+        self._calls[call.id] = [*twins, _Sent(self._number, call.name, call_id)]
         self._number += 1
         return [own.encode()]
 

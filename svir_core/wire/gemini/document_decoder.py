@@ -9,44 +9,18 @@ Source: 22 sections 1 and 7, 11-quirks section B.
 
 from __future__ import annotations
 
-from typing import Any
-
-from svir_core.errors import TruncatedStreamError, UnsupportedError
 from svir_core.limits import Limits
-from svir_core.opening import BOM, Judged, Shape
-from svir_core.response import AnomalyCode, Completion
-from svir_core.slow_json import Nesting
+from svir_core.response import Completion
 from svir_core.wire.api import Mode
 from svir_core.wire.gemini.decode import Decoder
+from svir_core.wire.whole_document import WholeDocument, whole
 
 
-class DocumentDecoder(Decoder):
-    """One answer as a document. The same options, methods and events as :class:`Decoder`.
-
-    Ends with ``TruncatedStreamError`` for an empty body and a document that is cut, with the error of a failure in its
-    place, with ``UnsupportedError`` for a page, a stream, and JSON that is no answer, and with what a stream of the
-    same content would end with. Bytes after the document are not read.
-    """
+class DocumentDecoder(WholeDocument, Decoder):
+    """One answer as a document. The same options, methods and events as :class:`Decoder`; ends as
+    :class:`WholeDocument` says."""
 
     __slots__ = ()
-
-    def _open(self, judged: Judged | None) -> bytes:
-        if judged is None or judged.shape is not Shape.STREAM:
-            return super()._open(judged)
-        self._opening = None
-        self._offset = judged.offset
-        if judged.data.strip() and not BOM.startswith(judged.data):
-            raise UnsupportedError("the body is no JSON, where a document was asked for")
-        return b""
-
-    def _document(self, document: Any) -> bool:
-        if document is None and Nesting().push(self._payload) is None:
-            raise TruncatedStreamError("the input ended before the document did", offset=self.bytes_seen)
-        return super()._document(document)
-
-    def _forgive(self, code: AnomalyCode) -> None:
-        if code is not AnomalyCode.WHOLE_DOCUMENT:
-            super()._forgive(code)
 
 
 def decode_document(
@@ -60,8 +34,4 @@ def decode_document(
 
     Raises what a :class:`DocumentDecoder` ends with; push to one for the events.
     """
-    decoder = DocumentDecoder(mode=mode, limits=limits, extra=extra)
-    decoder.push(data)
-    if not decoder.done:
-        decoder.finish()
-    return decoder.result()
+    return whole(DocumentDecoder(mode=mode, limits=limits, extra=extra), data)

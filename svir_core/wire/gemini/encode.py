@@ -88,7 +88,7 @@ def _tools(request: Request) -> list[Json] | None:
 def _calling(request: Request) -> Json | None:
     choice = request.tool_choice
     check_tool_choice(request)
-    if request.parallel_tools is False:
+    if request.tools and request.parallel_tools is False:
         raise UnsupportedError("parallel_tools: Gemini cannot be kept to one call at a time")
     if choice.mode is ToolMode.AUTO or (choice.mode is ToolMode.NONE and not request.tools):
         return None
@@ -132,9 +132,34 @@ OWNED: Final = frozenset(
 """What ``Request.extra`` may not set: what the codec writes, and other spellings of it."""
 
 
+SPELLED: Final[tuple[Path, ...]] = (
+    (CONFIG,),
+    (CONFIG, THINKING),
+    (TOOLS,),
+    (TOOLS, DECLARATIONS),
+    ("toolConfig",),
+    ("toolConfig", "functionCallingConfig"),
+)
+"""The objects of ``Request.extra`` that join the codec's own, in which the API would take another spelling for a second
+value of the same key."""
+
+
 def optional_fields(request: Request) -> frozenset[str]:
     """The optional fields that ``request`` asks for: what a lean retry would leave out."""
     return frozenset(OPTIONAL) if request.effort is not None else frozenset()
+
+
+def _check_spelling(value: Any, path: Path, where: str) -> None:
+    """Refuse a second spelling of a key in the object, or the list of objects, that ``path`` leads to."""
+    for number, each in enumerate(value) if is_array(value) else ():
+        _check_spelling(each, path, f"{where}[{number}]")
+    if is_object(value):
+        if path:
+            _check_spelling(value.get(path[0]), path[1:], f"{where}.{path[0]}")
+        else:
+            other = next((key for key in value if "_" in key), None)
+            if other is not None:
+                raise ConfigError(f"{where} may not set {other!r}: Gemini's keys are written in camelCase")
 
 
 def _check_exclusive(fields: Json, where: str) -> None:
@@ -153,7 +178,10 @@ def _settings(request: Request, omit: frozenset[str]) -> Json:
             for key in path[:-1]:
                 inner = inner.setdefault(key, {})
             inner[path[-1]] = plain(value, ".".join(path))
-    merged = with_extra(fields, plain(request.extra, "Request.extra"), OWNED)
+    extra = plain(request.extra, "Request.extra")
+    for path in SPELLED:
+        _check_spelling(extra, path, "Request.extra")
+    merged = with_extra(fields, extra, OWNED)
     config = merged.get(CONFIG)
     if is_object(config):
         _check_exclusive(config, CONFIG)

@@ -67,3 +67,10 @@ JSON = st.recursive(
 def test_any_details_are_read(details: Any) -> None:
     found = read_detail(details)
     assert found.retry_after is None or 0 <= found.retry_after <= 30
+
+
+def test_a_delay_that_cannot_be_read_takes_nothing_back() -> None:
+    kind = "type.googleapis.com/google.rpc.RetryInfo"
+    readable, unreadable = {"@type": kind, "retryDelay": "7s"}, {"@type": kind, "retryDelay": "soon"}
+    assert read_detail([readable, unreadable]).retry_after == 7.0
+    assert read_detail([unreadable, readable]).retry_after == 7.0
