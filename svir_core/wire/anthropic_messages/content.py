@@ -16,7 +16,7 @@ from svir_core.body import Measurements, binary
 from svir_core.errors import UnsupportedError
 from svir_core.json_text import inside, string
 from svir_core.message import CachePoint, Image, Media, Message, Part, Text, TextFile, ToolResult, UrlSource
-from svir_core.tool_id import portable_tool_id
+from svir_core.wire.anthropic_messages.call_ids import CallIds
 from svir_core.wire.part import NAMES, ImageCount, Piece, file_in_prompt, joined, media_type
 
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -84,12 +84,14 @@ class Content:
 
     Attributes:
         counted: the images so far, for admission.
+        ids: those of the calls so far.
         marks: the cache points so far.
     """
 
     def __init__(self, measured: Measurements | None) -> None:
         self._measured = measured
         self.counted = ImageCount()
+        self.ids = CallIds()
         self.marks = 0
 
     def blocks(self, message: Message, where: str) -> Iterator[Block]:
@@ -152,7 +154,7 @@ class Content:
         return Block([head, binary(part.source, where, self._measured), b'"}' + title])
 
     def _result(self, result: ToolResult, where: str) -> Block:
-        members: list[Piece] = [b'"type":"tool_result","tool_use_id":' + string(portable_tool_id(result.call_id))]
+        members: list[Piece] = [b'"type":"tool_result","tool_use_id":' + string(self.ids.result(result.call_id))]
         if isinstance(result.content, str):
             if result.content.strip():
                 members.append(b',"content":' + string(result.content))

@@ -1,15 +1,16 @@
 """The messages of a request of Anthropic Messages: who speaks, in which order, and what goes back as it came.
 
-Three rules hold for all of it. All results that follow an answer stand first, in one message of the user. The bytes
-of a turn depend on that turn alone, so that a longer conversation starts with the bytes of the shorter one: turns of
-one role that follow each other stay apart, and the server joins them. What the API signed or marked goes back byte
-for byte, and only here; what another API gave, and thinking without a signature, stay at home.
+Three rules hold for all of it. The results of an answer's calls stand first behind it, in one message of the user; the
+result of any other call stays where it is. The bytes of a turn depend on that turn and those before it, so that a
+longer conversation starts with the bytes of the shorter one: turns of one role that follow each other stay apart, and
+the server joins them. What the API signed or marked goes back byte for byte, and only here; what another API gave, and
+thinking without a signature, stay at home.
 Source: 21 sections 3, 6 and 12, 11-quirks section D.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from svir_core.body import BodyWriter, Measurements
@@ -30,7 +31,6 @@ from svir_core.message import (
     ToolResult,
 )
 from svir_core.slow_json import read_any, without_lone_surrogates
-from svir_core.tool_id import portable_tool_id
 from svir_core.wire.anthropic_messages.content import Block, Content, listed, plain_block, written
 from svir_core.wire.anthropic_messages.table import API_NAME, CALL, SOURCE, TEXT
 from svir_core.wire.json_value import Json, is_object
@@ -78,15 +78,19 @@ class Conversation:
         lead = next((number for number, message in numbered if message.role is not Role.SYSTEM), len(numbered))
         self._system(prompt, numbered[:lead])
         self._writer.write(b',"messages":[')
+        calls: set[str] = set()
         replies: list[Numbered] = []
         for number, message in numbered[lead:]:
             if message.role is Role.ASSISTANT:
-                self._replies(replies)
-                replies.clear()
+                if replies:
+                    self._replies(replies, calls)
+                    replies.clear()
+                    calls.clear()
+                calls.update(part.id for part in message.parts if isinstance(part, ToolCall))
                 self._turn(Role.ASSISTANT, self._answer(message, _place(number)))
             else:
                 replies.append((number, message))
-        self._replies(replies)
+        self._replies(replies, calls)
         self._writer.write(b"]")
 
     def _system(self, prompt: str | None, messages: Iterable[Numbered]) -> None:
@@ -109,16 +113,18 @@ class Conversation:
         check_carried(message, CARRIES, where, "Anthropic Messages")
         return list(self.content.blocks(message, where))
 
-    def _replies(self, messages: Sequence[Numbered]) -> None:
-        """What stands between two answers: results first, then whatever else was said."""
+    def _replies(self, messages: Sequence[Numbered], calls: Container[str]) -> None:
+        """What stands between two answers: the results of the first one's ``calls``, then whatever else was said."""
         results: list[Block] = []
+        others: list[Numbered] = []
         for number, message in messages:
-            if message.role is Role.TOOL:
+            if _answers(message, calls):
                 results += self._blocks(number, message)
+            else:
+                others.append((number, message))
         self._turn(Role.TOOL, results)
-        for number, message in messages:
-            if message.role is not Role.TOOL:
-                self._turn(message.role, self._blocks(number, message))
+        for number, message in others:
+            self._turn(message.role, self._blocks(number, message))
 
     def _turn(self, role: Role, blocks: Sequence[Block]) -> None:
         """One message; one without a block is refused by the API, and says nothing."""
@@ -130,13 +136,14 @@ class Conversation:
 
     def _answer(self, message: Message, where: str) -> list[Block]:
         check_carried(message, CARRIES, where, "Anthropic Messages")
+        self.content.ids.answer()
         blocks = [self._said(part, f"{where}.parts[{number}]") for number, part in enumerate(message.parts)]
         return [block for block in blocks if block is not None]
 
     def _said(self, part: Part, where: str) -> Block | None:
         """The block of one part of an answer; ``None`` for what stays at home."""
         if isinstance(part, ToolCall):
-            return _call(part, where)
+            return _call(part, self.content.ids.call(part.id), where)
         if isinstance(part, Opaque):
             return None if part.api != API_NAME else _verbatim(part, _fields(part, where))
         if isinstance(part, Reasoning):
@@ -148,6 +155,13 @@ class Conversation:
             if _says(fields, TEXT, part.text):
                 return _verbatim(part.opaque, fields)
         return self.content.block(part, where)
+
+
+def _answers(message: Message, calls: Container[str]) -> bool:
+    """Whether a message has a result of one of ``calls``."""
+    return message.role is Role.TOOL and any(
+        isinstance(part, ToolResult) and part.call_id in calls for part in message.parts
+    )
 
 
 def _place(number: int) -> str:
@@ -185,13 +199,13 @@ def _verbatim(opaque: Opaque | None, fields: Json) -> Block | None:
     return None if opaque is None or not fields else Block([_members(opaque, fields)])
 
 
-def _call(call: ToolCall, where: str) -> Block:
+def _call(call: ToolCall, sent_id: str, where: str) -> Block:
     """A call, with the keys beside those of the API that the server gave it."""
     arguments = call.arguments or "{}"
     if not is_object(read_any(arguments)):
         raise UnsupportedError(f"{where}: Anthropic Messages carries no call whose arguments are not a JSON object")
     members: list[Piece] = [
-        b'"type":"' + CALL.encode() + b'","id":' + string(portable_tool_id(call.id)),
+        b'"type":"' + CALL.encode() + b'","id":' + string(sent_id),
         b',"name":' + string(call.name) + b',"input":' + _clean(arguments.strip()),
     ]
     fields = _beside(call.opaque, where)

@@ -2,8 +2,8 @@
 
 Three rules hold for all of it. Only what the request sets is sent, beside ``model``, ``messages``, ``stream`` and
 ``max_tokens``, which the API demands. The settings come first and the messages last, so that the body of a longer
-conversation starts with the bytes of the shorter one, up to the new turn. What the API has no field for is refused
-by name.
+conversation starts with the bytes of the shorter one, up to the new turn; a system message behind system messages
+alone joins those, and stands before all turns. What the API has no field for is refused by name.
 Source: 21 sections 2, 4, 5, 6 and 14.
 """
 

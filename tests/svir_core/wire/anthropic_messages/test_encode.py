@@ -164,6 +164,13 @@ def test_a_longer_conversation_starts_with_the_bytes_of_the_shorter_one(
         assert_prefix_stable(shorter, shorter.message(*after), api=API)
 
 
+def test_a_system_message_behind_system_messages_alone_joins_them() -> None:
+    shorter = Request("m").message(Message.system("a"))
+    longer = shorter.message(Message.system("b"))
+    assert (body(shorter)["system"], body(longer)["system"]) == ("a", "a\n\nb")
+    assert_prefix_stable(shorter.user("hi"), shorter.user("hi").message(Message.system("b")), api=API)
+
+
 # --- refusals ------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[Request, type[Exception], str]] = [
