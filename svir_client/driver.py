@@ -29,6 +29,7 @@ class Driver(Generic[C]):
     Attributes:
         head: the head of the latest response, a refused one too; ``None`` before there is any.
         sent_headers: the headers of the latest request, the key among them: what must be kept out of a record.
+        events_read: whether an event of the answer was read, by whoever.
         call, response, body: of the answer; they are there once :meth:`open` has returned.
     """
 
@@ -39,6 +40,7 @@ class Driver(Generic[C]):
         "_transport",
         "body",
         "call",
+        "events_read",
         "head",
         "response",
         "sent_headers",
@@ -62,6 +64,7 @@ class Driver(Generic[C]):
         self._idle_timeout = idle_timeout
         self.head: ResponseHead | None = None
         self.sent_headers: Headers = ()
+        self.events_read = False
 
     async def open(self) -> None:
         """Send the request, and at most one retry, until an answer begins.

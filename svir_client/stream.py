@@ -37,7 +37,7 @@ class Stream(OpenResponse):
     read are handed over without another pass through the event loop.
     """
 
-    __slots__ = ("_buffer", "_completion", "_ending", "_error", "_heir", "_opening", "_shape")
+    __slots__ = ("_buffer", "_completion", "_ending", "_error", "_heir", "_opening", "_shape", "_tries")
 
     def __init__(self, driver: Driver[Exchange], opening: Callable[[Attempt], Awaitable[Stream]] | None = None) -> None:
         """``opening`` runs the layers, when there are any: it gives the opened stream that this one becomes."""
@@ -49,6 +49,7 @@ class Stream(OpenResponse):
         self._opening = opening
         self._shape: Shape | None = None
         self._heir: Stream | None = None
+        self._tries: list[Driver[Exchange]] = []
 
     def __aiter__(self) -> Self:
         return self
@@ -180,6 +181,7 @@ class Stream(OpenResponse):
     def _attempt(self, driver: Driver[Exchange]) -> Stream:
         """One request for this answer: its head is the latest response."""
         self._driver = driver
+        self._tries.append(driver)
         return Stream(driver)
 
     def _adopt(self, opened: Stream) -> None:
@@ -189,6 +191,7 @@ class Stream(OpenResponse):
         self._completion, self._error = opened._completion, opened._error
         opened._buffer, opened._open, opened._closed, opened._shape = iter(()), False, True, None
         opened._heir, self._open = self, True
+        self._tries.clear()  # each holds what came of its answer
         if shape is not None:
             self._shaped().take_over(shape, self._waiting())
 
@@ -206,6 +209,12 @@ class Stream(OpenResponse):
         yield from copy.copy(self._buffer)
         if isinstance(self._ending, Completed) and self._completion is None:
             yield self._ending
+
+    def _events_read(self) -> bool:
+        """Whether an event was read of any answer that this stream, or the opening of it, had."""
+        if self._heir is not None:
+            return self._heir._events_read()
+        return any(driver.events_read for driver in (self._driver, *self._tries))
 
     def _unfit(self) -> str | None:
         """Why a layer cannot give this stream on; ``None`` when it can."""
@@ -230,6 +239,8 @@ class Stream(OpenResponse):
             self._reading = False
         self._check_open()
         items = events.items
+        if items:
+            self._driver.events_read = True
         if self._shape is not None:
             await self._tell(self._shape, items)
         if events.error is not None:

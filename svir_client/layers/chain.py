@@ -30,9 +30,10 @@ class Chain:
     Attributes:
         api: the name of the wire API of the client whose call it is.
         drivers: of the requests made so far, in order.
+        elsewhere: whether an event was read of an answer of another client, which failed.
     """
 
-    __slots__ = ("_begin", "_layers", "_request", "api", "drivers")
+    __slots__ = ("_begin", "_layers", "_request", "api", "drivers", "elsewhere")
 
     def __init__(
         self, layers: tuple[Layer, ...], begin: Callable[[Request], Driver[Exchange]], request: Request, *, api: str
@@ -42,6 +43,7 @@ class Chain:
         self._request = request
         self.api = api
         self.drivers: list[Driver[Exchange]] = []
+        self.elsewhere = False
 
     async def __call__(self, attempt: Attempt) -> Stream:
         """``attempt`` makes a stream of a call that is ready. Raises what the outermost layer does."""
@@ -98,6 +100,15 @@ class Next:
     def sent(self) -> int:
         """How many requests were made so far by way of this layer: more than one when a layer inside it repeats."""
         return len(self._drivers)
+
+    @property
+    def events_read(self) -> bool:
+        """Whether an event of their answers was read, by whoever: then the call must not be repeated."""
+        return self._chain.elsewhere or any(driver.events_read for driver in self._drivers)
+
+    def events_read_elsewhere(self) -> None:
+        """An event was read of an answer that another client gave instead: it counts as one of this call."""
+        self._chain.elsewhere = True
 
     @property
     def api(self) -> str:

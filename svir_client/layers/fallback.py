@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from svir_client.layers.attempt import Failure, Until, attempt
+from svir_client.layers.attempt import Failure, Phase, Until, attempt
 from svir_client.layers.layer import Layer
 from svir_core.call import LOCAL_KINDS
 from svir_core.check import choice, expect
@@ -38,6 +37,7 @@ class Fallback(Layer):
     | fails before its response began, with a kind of ``on`` | the next client | the next client |
     | fails before its first event, with a kind of ``on`` | given on | the next client |
     | fails after its first event | given on | given on |
+    | fails after a layer or an inspector inside has read an event | raised | raised |
     | fails with another kind, or what is no ``SvirError``; is cancelled | raised | raised |
     | fails, and there is no next client | raised | raised |
 
@@ -72,16 +72,27 @@ class Fallback(Layer):
 
     async def __call__(self, request: Request, next: Next) -> Stream:
         """The stream of the first client that does not fail; raises the error of the last."""
-        ways: list[Callable[[], Awaitable[Stream]]] = [partial(next, request)]
-        ways += [partial(_opened, client, request) for client in self._clients]
-        while isinstance(outcome := await attempt(ways.pop(0), self._until), Failure):
-            if not ways or outcome.error.kind not in self._on:
-                raise outcome.error
+        outcome = await attempt(lambda: next(request), self._until, lambda: next.events_read)
+        for client in self._clients:
+            if not self._goes_on(outcome):
+                break
+            outcome = await self._ask(client, request, next)
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome
+
+    def _goes_on(self, outcome: Stream | Failure) -> bool:
+        """Whether the next client is asked."""
+        if not isinstance(outcome, Failure):
+            return False
+        return outcome.error.kind in self._on and outcome.phase is not Phase.AFTER_EVENT
+
+    async def _ask(self, client: AsyncClient, request: Request, next: Next) -> Stream | Failure:
+        stream = client.stream(request)
+        outcome = await attempt(stream.__aenter__, self._until, stream._events_read)
+        if isinstance(outcome, Failure) and outcome.phase is Phase.AFTER_EVENT:
+            next.events_read_elsewhere()
         return outcome
 
     def __repr__(self) -> str:
         return f"Fallback({', '.join(map(repr, self._clients))})"
-
-
-async def _opened(client: AsyncClient, request: Request) -> Stream:
-    return await client.stream(request).__aenter__()

@@ -33,7 +33,7 @@ LONGEST_WAIT: Final = RETRY_AFTER_SECONDS
 REPEATED: Final[Mapping[str, frozenset[Phase]]] = {
     "connect": frozenset({Phase.UNSENT}),
     "response": frozenset({Phase.UNSENT, Phase.BEFORE_RESPONSE}),
-    "first_event": frozenset(Phase),
+    "first_event": frozenset(Phase) - {Phase.AFTER_EVENT},
 }
 """How far a call may have come that is repeated, when its error is ``retryable``; others are raised as they are."""
 
@@ -47,6 +47,7 @@ class Retry(Layer):
     | failed before its response began | raised | repeated | repeated |
     | failed before its first event | given on | given on | repeated |
     | failed after its first event | given on | given on | given on |
+    | failed after a layer or an inspector inside had read an event | raised | raised | raised |
     | failed before its response, not ``retryable`` (a used-up quota) | raised | raised | raised |
     | failed before its first event, not ``retryable`` | given on | given on | raised |
     | failed with what is no ``SvirError``, or was cancelled | raised | raised | raised |
@@ -115,7 +116,7 @@ class Retry(Layer):
         """The stream of the first try that is not repeated; raises its error."""
         latest = self._clock() + self._within
         repeats = 0
-        while isinstance(outcome := await attempt(lambda: next(request), self._until), Failure):
+        while isinstance(outcome := await self._try(request, next), Failure):
             if repeats == self._repeats or not self._repeated(outcome):
                 raise outcome.error
             wait = self._wait(outcome, repeats)
@@ -124,6 +125,9 @@ class Retry(Layer):
             await self._sleep(wait)
             repeats += 1
         return outcome
+
+    async def _try(self, request: Request, next: Next) -> Stream | Failure:
+        return await attempt(lambda: next(request), self._until, lambda: next.events_read)
 
     def _repeated(self, failure: Failure) -> bool:
         return failure.error.retryable and failure.phase in REPEATED[self._policy]

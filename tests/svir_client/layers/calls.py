@@ -11,7 +11,7 @@ import anyio.lowlevel
 
 from svir_client import AsyncClient, Next, Stream
 from svir_client.testing import Reply, ScriptedTransport
-from svir_core.errors import SvirError
+from svir_core.errors import ServerError, SvirError
 from svir_core.event import Event
 from svir_core.request import Request
 from tests.svir_client.chat import REQUEST, SECONDS
@@ -84,3 +84,35 @@ async def streaming(*outcomes: Outcome, layers: Any = ()) -> AsyncGenerator[Stre
     """The stream of one call, inside its block."""
     async with scripted(*outcomes, layers=layers) as (_, client), client.stream(REQUEST) as stream:
         yield stream
+
+
+async def inspected(request: Request, next: Next) -> Stream:
+    """A layer whose inspector raises at the first event what may be repeated and falls back."""
+    stream = await next(request)
+
+    def refuse(event: Event) -> None:
+        raise ServerError("refused by an inspector", retryable=True)
+
+    stream.inspect(refuse)
+    return stream
+
+
+async def read_whole(request: Request, next: Next) -> Stream:
+    """A layer that reads the whole answer before it gives it on."""
+    stream = await next(request)
+    async for _ in stream:
+        pass
+    return stream
+
+
+async def read_one(request: Request, next: Next) -> Stream:
+    """A layer that takes the first event, and gives the rest on."""
+    stream = await next(request)
+    await anext(stream)
+    return stream
+
+
+async def repeated_inside(request: Request, next: Next) -> Stream:
+    """A layer that reads an answer and then asks for another by itself."""
+    await anext(await next(request))
+    return await next(request)

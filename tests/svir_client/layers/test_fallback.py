@@ -15,13 +15,14 @@ from svir_core.errors import (
     AuthenticationError,
     ConfigError,
     ErrorKind,
+    ServerError,
     SvirError,
     TransportError,
     TruncatedStreamError,
 )
 from svir_core.request import Request
 from tests.svir_client.chat import REQUEST, hello, text
-from tests.svir_client.layers.calls import URL, Clock, Outcome, became, read, scripted
+from tests.svir_client.layers.calls import URL, Clock, Outcome, became, inspected, read, read_whole, scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -158,3 +159,31 @@ async def test_by_kind(kind: ErrorKind) -> None:
         with contextlib.suppress(SvirError):
             await client.complete(REQUEST)
         assert second.request_count == (kind in ELSEWHERE)
+
+
+@pytest.mark.parametrize("until", ["response", "first_event"])
+@pytest.mark.parametrize(
+    ("layer", "outcome", "verdict"), [(inspected, hello(), "refused"), (read_whole, CUT, "truncated")]
+)
+async def test_no_other_client_is_asked_after_an_event_whoever_read_it(
+    layer: Any, outcome: Reply, verdict: str, until: str
+) -> None:
+    async with (
+        scripted() as (second, other),
+        scripted(outcome, layers=[Fallback(other, until=until), layer]) as (_, client),
+    ):
+        _, error = await read(client)
+        assert isinstance(error, ServerError if verdict == "refused" else TruncatedStreamError)
+        assert second.request_count == 0
+
+
+async def test_a_retry_outside_knows_of_the_events_of_another_client() -> None:
+    clock = Clock()
+    retry = Retry.transient(2, until="first_event", sleep=clock.sleep)
+    async with (
+        scripted(hello(), layers=[inspected]) as (_, other),
+        scripted(DOWN, layers=[retry, Fallback(other, until="first_event")]) as (_, client),
+    ):
+        _, error = await read(client)
+        assert isinstance(error, ServerError)
+    assert clock.waits == []

@@ -23,14 +23,27 @@ from svir_core.errors import (
     RateLimitedError,
     ResponseTimeoutError,
     ServerError,
+    SvirError,
     TransportError,
     TruncatedStreamError,
 )
 from svir_core.event import TextDelta
-from svir_core.message import Message, TextFile
+from svir_core.message import Message, Text, TextFile
 from svir_core.request import Request
+from svir_core.response import Partial
 from tests.svir_client.chat import REQUEST, hello, text
-from tests.svir_client.layers.calls import Clock, Outcome, became, opened, read, scripted
+from tests.svir_client.layers.calls import (
+    Clock,
+    Outcome,
+    became,
+    inspected,
+    opened,
+    read,
+    read_one,
+    read_whole,
+    repeated_inside,
+    scripted,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +97,7 @@ async def test_the_table(row: tuple[Outcome, str, str, str], kind: str) -> None:
 def test_the_table_is_that_of_the_docstring() -> None:
     rows = re.findall(r"^    \| ([\w` ,()-]+) \| (\w[\w ]*) \| (\w[\w ]*) \| (\w[\w ]*) \|$", Retry.__doc__ or "", re.M)
     assert {row[1:] for row in rows} == {row[1:] for row in REPEATS}
-    assert len(rows) == 8
+    assert len(rows) == 9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -290,3 +303,44 @@ async def test_an_answer_with_a_failure_of_the_server_before_its_first_event_is_
     async with scripted(kaput, layers=[made("first_event", 3, Clock())]) as (_, client):
         with pytest.raises(ServerError):
             await opened(client.stream(REQUEST))
+
+
+READERS: list[tuple[Callable[..., Any], list[Outcome]]] = [
+    (inspected, [hello()]),
+    (read_whole, [CUT]),
+    (repeated_inside, [CUT, UNSENT]),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("layer", "outcomes"), READERS, ids=[layer.__name__ for layer, _ in READERS])
+async def test_nothing_is_repeated_after_an_event_whoever_read_it(
+    layer: Callable[..., Any], outcomes: list[Outcome], kind: str
+) -> None:
+    clock = Clock()
+    async with scripted(*outcomes, layers=[made(kind, 2, clock), layer]) as (_, client):
+        _, error = await read(client)
+        assert isinstance(error, SvirError)
+        assert error.retryable
+    assert clock.waits == []
+
+
+async def test_what_follows_an_event_that_a_layer_took_is_not_repeated() -> None:
+    clock = Clock()
+    async with scripted(CUT, layers=[made("first_event", 2, clock), read_one]) as (_, client):
+        with pytest.raises(TruncatedStreamError):
+            await opened(client.stream(REQUEST))
+    assert clock.waits == []
+
+
+async def test_an_error_that_brings_what_was_shown_elsewhere_is_not_repeated() -> None:
+    async def elsewhere(request: Request, next: Next) -> Stream:
+        error = TransportError("cut")
+        error.partial = Partial((Text("Hel"),))
+        raise error
+
+    clock = Clock()
+    async with scripted(layers=[made("transient", 2, clock), elsewhere]) as (_, client):
+        with pytest.raises(TransportError, match="cut"):
+            await client.complete(REQUEST)
+    assert clock.waits == []
