@@ -23,7 +23,14 @@ from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Too
 from svir_core.wire.admission import admit
 from svir_core.wire.anthropic_messages.conversation import Conversation
 from svir_core.wire.json_value import Json, is_array, is_object
-from svir_core.wire.settings import TOOLS, check_tool_choice, checked_max_tokens, with_extra, with_tool_extra
+from svir_core.wire.settings import (
+    TOOLS,
+    check_tool_choice,
+    checked_max_tokens,
+    offers_tools,
+    with_extra,
+    with_tool_extra,
+)
 
 MAX_TOKENS: Final = 4096
 """``max_tokens`` of a request that sets none. The API demands one; this is what every model of it can write."""
@@ -72,10 +79,6 @@ def _tools(request: Request) -> list[Json] | None:
     return [_tool(tool, f"tools[{number}]") for number, tool in enumerate(request.tools)] or None
 
 
-def _offers(request: Request) -> bool:
-    return bool(request.tools or request.extra.get(TOOLS))
-
-
 def _tool_choice(request: Request) -> Json | None:
     choice = request.tool_choice
     check_tool_choice(request)
@@ -83,7 +86,7 @@ def _tool_choice(request: Request) -> Json | None:
     if choice.mode in FORCED and is_object(thinking) and thinking.get("type") == "enabled":
         raise UnsupportedError("tool_choice: Anthropic Messages forces no call while thinking is enabled")
     one_at_most = request.parallel_tools is False and choice.mode is not ToolMode.NONE
-    if not _offers(request) or (choice.mode is ToolMode.AUTO and not one_at_most):
+    if not offers_tools(request) or (choice.mode is ToolMode.AUTO and not one_at_most):
         return None
     fields: Json = {"type": MODES[choice.mode]}
     if choice.mode is ToolMode.NAMED:
