@@ -25,6 +25,11 @@ def cut_off(call: ToolCall) -> ToolResult:
     return failed(call, f"the arguments of {call.name} were cut off: nothing was run")
 
 
+def refused(call: ToolCall) -> ToolResult:
+    """The result of a call whose arguments could not be read, for a reason that is not the model's to know."""
+    return failed(call, f"the arguments of {call.name} were refused: nothing was run")
+
+
 def late(call: ToolCall, seconds: float) -> ToolResult:
     """The result of a call that took too long."""
     return failed(call, f"tool '{call.name}' did not end within {seconds:g} s")

@@ -26,6 +26,8 @@ async def call_all(
     Cancelled, it cancels those that run and begins no other. What a call raises that is no failure of a tool
     (``KeyboardInterrupt``, say) does the same and is raised. ``ConfigError`` when an argument is wrong.
     """
+    if not isinstance(calls, Iterable):
+        raise ConfigError(f"calls is a {type(calls).__name__}, not a sequence of ToolCall")
     asked = tuple(calls)
     for number, call in enumerate(asked):
         if not isinstance(call, ToolCall):

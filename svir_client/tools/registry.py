@@ -11,7 +11,7 @@ import attrs
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
 from svir_client.tools.context import ToolContext
 from svir_client.tools.error import ToolError
-from svir_client.tools.failure import cut_off, failed, late, unknown
+from svir_client.tools.failure import cut_off, failed, late, refused, unknown
 from svir_client.tools.function_tool import FunctionTool, LateTool, function_tool
 from svir_client.tools.pool import LIMIT, call_all
 from svir_client.tools.result import content_of
@@ -20,6 +20,7 @@ from svir_client.tools.toolbox import Toolbox
 from svir_client.unique import Unique
 from svir_client.watch import expect_callable
 from svir_core.errors import ConfigError, ProtocolError
+from svir_core.json_text import sanitize
 from svir_core.message import ToolCall, ToolResult
 from svir_core.request import Tool
 
@@ -139,6 +140,8 @@ class Tools(Unique):
 
     async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
         """The result of ``call``, under its id; as :class:`svir_client.Toolbox` says."""
+        if not isinstance(call, ToolCall):
+            raise ConfigError(f"call() takes a ToolCall, not a {type(call).__name__}")
         given = context or ToolContext()
         tell = functools.partial(self._tell, given.on_error)
         here = attrs.evolve(given, call_id=call.id, on_error=tell)
@@ -150,22 +153,23 @@ class Tools(Unique):
             return unknown(call)
         if not call.complete:
             return cut_off(call)
+        unread: Exception | None = None
+        arguments: Mapping[str, Any] = {}
         try:
             arguments = await found.read(call.arguments)
         except ProtocolError as error:
             return failed(call, error.detail)
+        except Exception as error:  # noqa: BLE001 - what a class of the caller's raises is a result too
+            unread = error
+        if unread is not None:
+            return _failure(call, unread, found, tell, refused)
         if found.requires_approval and not await self._approved(call, here):
             return failed(call, f"the call of {found.tool.name} was not approved: nothing was run")
         try:
             return ToolResult(call.id, content_of(await found.run(arguments, here)))
-        except ToolError as error:
-            return failed(call, str(error) or None)
-        except LateTool:
-            return late(call, found.timeout)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is a result; on_error has it
             raised = error
-        tell(raised)
-        return failed(call)
+        return _failure(call, raised, found, tell, failed)
 
     async def _approved(self, call: ToolCall, context: ToolContext) -> bool:
         approve = self._approve
@@ -196,3 +200,22 @@ class Tools(Unique):
 
     def __repr__(self) -> str:
         return f"Tools({', '.join(tool.name for tool in self.tools())})"
+
+
+def _failure(
+    call: ToolCall,
+    error: Exception,
+    tool: FunctionTool,
+    tell: Callable[[Exception], None],
+    untold: Callable[[ToolCall], ToolResult],
+) -> ToolResult:
+    """The result of a call that raised ``error``: words where it has some for the model, else ``untold``."""
+    if isinstance(error, LateTool):
+        return late(call, tool.timeout)
+    if isinstance(error, ToolError):
+        try:
+            return failed(call, sanitize(str(error)) or None)
+        except Exception as raised:  # noqa: BLE001 - a __str__ of the caller's
+            error = raised
+    tell(error)
+    return untold(call)

@@ -21,7 +21,7 @@ import attrs
 import orjson
 
 from svir_core.errors import ConfigError
-from svir_core.json_text import NESTING, plain
+from svir_core.json_text import NESTING, plain, sanitize
 from svir_core.message import Image, Media, ResultPart, Text, TextFile
 from svir_core.wire.json_value import is_array, is_object
 
@@ -36,7 +36,7 @@ def content_of(value: Any) -> Content:
     Raises ``ConfigError`` for what JSON cannot carry.
     """
     if isinstance(value, str) and not isinstance(value, Enum):
-        return value
+        return sanitize(value)
     if isinstance(value, _PARTS):
         return (value,)
     if isinstance(value, list | tuple):
@@ -48,7 +48,7 @@ def content_of(value: Any) -> Content:
 
 def _part(value: Any) -> ResultPart:
     if isinstance(value, str):
-        return Text(value)
+        return Text(sanitize(value))
     if isinstance(value, _PARTS):
         return value
     raise ConfigError(f"a {type(value).__name__} stands among the parts of a result")
@@ -60,13 +60,20 @@ def _json(value: Any, depth: int) -> Any:
         raise ConfigError("a part of a result stands inside a value")
     if depth == 0:
         raise ConfigError(f"the result nests deeper than {NESTING} levels")
+    if isinstance(value, Enum):
+        return _json(value.value, depth)
     for applies, convert in _TABLE:
         if applies(value):
             made = convert(value)
             if is_object(made):
-                return {_json(key, 1): _json(item, depth - 1) for key, item in made.items()}
+                return {_key(key): _json(item, depth - 1) for key, item in made.items()}
             return [_json(item, depth - 1) for item in made] if is_array(made) else made
     return value
+
+
+def _key(value: Any) -> Any:
+    """``value`` as a key; what has parts is none, and :func:`plain` names it."""
+    return value if isinstance(value, tuple | frozenset) else _json(value, 1)
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
@@ -97,7 +104,6 @@ def _by_msgspec(value: Any) -> Any:
 
 
 _TABLE: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
-    (_is(Enum), lambda value: value.value),
     (_is(str, bool, int, float, type(None)), lambda value: value),
     (_is(Mapping), dict),
     (_is_namedtuple, lambda value: value._asdict()),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
+from svir_client.tools.reference import leads_nowhere
 from svir_core.errors import ConfigError
-from svir_core.wire.json_value import Json, is_array, is_object
+from svir_core.wire.json_value import Json, is_object
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -29,15 +30,12 @@ def violations(name: str, schema: Json) -> Callable[[Any], Iterator[Violation]]:
     """
     import jsonschema  # imported late: most programs have no schema of their own
     from referencing import Registry
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
 
     problem = _problem(name, schema, jsonschema.Draft202012Validator, jsonschema.SchemaError)
     if problem is not None:
         raise ConfigError(problem)
     registry: Any = Registry[Any]()
-    resolver = registry.resolver_with_root(DRAFT202012.create_resource(schema))
-    if any(_leads_nowhere(resolver, reference, Unresolvable) for reference in _references(schema)):
+    if leads_nowhere(schema, registry):
         raise ConfigError(f"the schema of {name} has a reference that leads nowhere, or out of it")
     validator: Any = jsonschema.Draft202012Validator(schema, registry=registry)
 
@@ -63,27 +61,6 @@ def _problem(name: str, schema: Json, validator: Any, wrong: type[Exception]) ->
     except RecursionError:
         return f"the schema of {name} is nested too deep"
     return None
-
-
-def _references(schema: Any) -> Iterator[str]:
-    if is_array(schema):
-        for item in schema:
-            yield from _references(item)
-    elif is_object(schema):
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
-            yield reference
-        for key, item in schema.items():
-            if key not in ("enum", "const", "default", "examples"):
-                yield from _references(item)
-
-
-def _leads_nowhere(resolver: Any, reference: str, unresolvable: type[Exception]) -> bool:
-    try:
-        resolver.lookup(reference)
-    except unresolvable:
-        return True
-    return False
 
 
 def _told(error: ValidationError) -> Iterator[Violation]:

@@ -16,7 +16,7 @@ import pytest
 
 from svir_client import ToolContext, Tools, call_all
 from svir_client.testing import cancelled_at_every_await
-from svir_core import ConfigError, ToolCall, ToolResult
+from svir_core import ConfigError, Tool, ToolCall, ToolResult
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,17 @@ async def test_no_calls_and_calls_with_one_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "options"), [([1], {}), ([], {"limit": 0}), ([], {"limit": True}), ([], {"limit": 1.5})]
+    ("asked", "options"),
+    [
+        ([1], {}),
+        (None, {}),
+        (5, {}),
+        (ToolCall("c", "f", ""), {}),
+        ("f", {}),
+        ([], {"limit": 0}),
+        ([], {"limit": True}),
+        ([], {"limit": 1.5}),
+    ],
 )
 async def test_wrong_arguments(asked: Any, options: Any) -> None:
     with pytest.raises(ConfigError):
@@ -163,14 +173,56 @@ async def test_the_first_that_is_no_failure_of_a_tool_is_raised_alone_and_the_ot
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_cancellation_that_nobody_asked_for_is_no_missing_result(anyio_backend: str) -> None:
     assert anyio_backend == "asyncio"  # trio lets nobody make one
+
+    class Box:
+        def tools(self) -> tuple[Tool, ...]:
+            return ()
+
+        async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+            raise asyncio.CancelledError
+
+    with anyio.fail_after(10), pytest.raises(asyncio.CancelledError):
+        await call_all(Box(), calls(2))
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_of_a_tools_own_that_was_cancelled_is_a_failure_of_the_tool(anyio_backend: str) -> None:
+    assert anyio_backend == "asyncio"  # trio lets nobody make one
+    heard: list[Exception] = []
+    tools = Tools(on_error=heard.append)
+
+    @tools.tool
+    async def f(number: int) -> int:
+        inner = asyncio.create_task(asyncio.sleep(60))
+        if number == 0:
+            inner.cancel()
+            await inner
+        inner.cancel()
+        return number
+
+    with anyio.fail_after(10):
+        results = await tools.call_all(calls(2))
+    assert [result.content for result in results] == ["tool 'f' failed", "1"]
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_that_asyncio_cancels_is_cancelled(anyio_backend: str) -> None:
+    assert anyio_backend == "asyncio"
     tools = Tools()
+    began = anyio.Event()
 
     @tools.tool
     async def f(number: int) -> None:
-        raise asyncio.CancelledError
+        began.set()
+        await anyio.sleep_forever()
 
-    with anyio.fail_after(10), pytest.raises(asyncio.CancelledError):
-        await tools.call_all(calls(2))
+    task = asyncio.create_task(tools.call(calls(1)[0]))
+    with anyio.fail_after(10):
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 ENDS = """

@@ -61,6 +61,11 @@ class Struct(msgspec.Struct):
     colour: Colour = Colour.RED
 
 
+class Wrapped(enum.Enum):
+    ONE = Struct(1)
+    NAMED = "name"
+
+
 DAY = datetime.date(2026, 1, 2)
 
 
@@ -95,7 +100,10 @@ DAY = datetime.date(2026, 1, 2)
             [uuid.UUID(int=1), decimal.Decimal("1.10"), pathlib.PurePosixPath("a/b")],
             '["00000000-0000-0000-0000-000000000001","1.10","a/b"]',
         ),
-        ("a\ud800", "a\ud800"),
+        ("a\ud800", "a\ufffd"),
+        (["a\ud800", Text("b")], (Text("a\ufffd"), Text("b"))),
+        (Wrapped.ONE, '{"a":1,"colour":"red"}'),
+        ({Wrapped.NAMED: Wrapped.ONE}, '{"name":{"a":1,"colour":"red"}}'),
         (["a\ud800"], '["a\ufffd"]'),
     ],
 )
@@ -129,6 +137,12 @@ CYCLE.append(CYCLE)
 def test_what_is_refused(value: Any) -> None:
     with pytest.raises(ConfigError):
         content_of(value)
+
+
+@pytest.mark.parametrize("key", [(1,), frozenset({1}), 1])
+def test_a_key_that_is_no_string_is_named_by_its_type(key: Any) -> None:
+    with pytest.raises(ConfigError, match=f"has a key of type {type(key).__name__}"):
+        content_of({key: 2})
 
 
 @given(
