@@ -83,7 +83,7 @@ class Call:
     Attributes:
         id: the API's, or ``None`` when it gave none.
         name: the function.
-        closed: whether all of it came, every argument to its end.
+        closed: whether its end came; its arguments are whole only when each of them came to its own.
         arguments: JSON text, once it is closed.
     """
 
@@ -121,7 +121,7 @@ class Call:
 
     def close(self, *, cut: bool = False) -> None:
         """No more of it comes; ``cut`` when it was not whole."""
-        self.closed = not cut and self._built.whole
+        self.closed = not cut
         value = self._built.value()
         self.arguments = exact_text(value)
         if self._beside is not None:
@@ -136,7 +136,7 @@ class Call:
             self.id or made or "",
             self.name,
             self.arguments,
-            complete=self.closed and (certain or self.arguments != "{}"),
+            complete=self.closed and self._built.whole and (certain or self.arguments != "{}"),
             synthetic_id=self.id is None,
             opaque=opaque,
         )

@@ -44,9 +44,20 @@ def test_events_come_in_the_order_of_the_wire() -> None:
     assert list(decode([data]))[:-1] == list(seen.events[:-1])
 
 
+def test_a_call_whose_string_never_ended_is_told_once() -> None:
+    decoder = Decoder()
+    decoder.push(chunk(call("f", willContinue=True)))
+    decoder.push(chunk(pieces(piece("$.a", stringValue="x", willContinue=True))))
+    assert list(decoder.push(chunk(call()))) == [ToolCallDelta(0, None, None, '{"a":"x"}')]
+    decoder.push(STOP)
+    (last,) = decoder.finish()
+    assert isinstance(last, Completed)
+    assert last.completion.calls == (ToolCall("call_0", "f", '{"a":"x"}', complete=False, synthetic_id=True),)
+
+
 def test_streamed_arguments_are_told_when_their_call_is_closed() -> None:
     opened = chunk(call("f", willContinue=True))
-    going = chunk(pieces(piece("$.a", stringValue="x", willContinue=True), id="late"))
+    going = chunk(pieces(piece("$.a", stringValue="x"), id="late"))
     decoder = Decoder()
     assert list(decoder.push(opened)) == [ToolCallDelta(0, None, "f", None)]
     assert not decoder.push(going)
