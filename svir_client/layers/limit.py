@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from svir_client.layers.layer import Layer
-from svir_client.layers.slot import Slots
 from svir_client.rate_limit import RateLimit
+from svir_client.slot import Slots
 from svir_client.watch import expect_callable
 from svir_core.check import count, seconds
 from svir_core.errors import ConfigError, RateLimitedError
@@ -45,10 +47,11 @@ class Limit(Layer):
     | --- | --- |
     | it waits and is cancelled | was none |
     | it fails or is cancelled before its response | is given back |
-    | it has a stream | is given back when that is closed, in whatever way |
+    | it has a stream | is given back when that is closed, in whatever way, or dropped |
 
     One object limits every client that has it, in every event loop. A repeat of a ``Retry`` outside it is a call of
-    its own; those of one inside it share its slot.
+    its own; those of one inside it share its slot. So does what comes to it again from inside the same call, the other
+    client of a ``Fallback`` for one: it does not wait, and counts for no rate.
     """
 
     def __init__(
@@ -76,18 +79,26 @@ class Limit(Layer):
 
     async def __call__(self, request: Request, next: Next) -> Stream:
         """The stream that ``next`` gives, once the call may begin."""
+        outer = _HELD.get()
+        if any((held := known()) is not None and held.limit is self and held.opening for known in outer):
+            return await next(request)
         await self._begin()
+        held = Held(self)
+        token = _HELD.set((*outer, weakref.ref(held)))
         try:
             stream = await next(request)
             self._learn(stream.rate_limit)
         except RateLimitedError as error:
-            self._release()
+            held.release()
             self._hold(error.retry_after)
             raise
         except BaseException:
-            self._release()
+            held.release()
             raise
-        stream.on_close(lambda _: self._release())
+        finally:
+            held.opening = False
+            _HELD.reset(token)
+        stream.on_close(held.closed)
         return stream
 
     async def _begin(self) -> None:
@@ -100,7 +111,7 @@ class Limit(Layer):
                 while (wait := self._wait()) > 0:
                     await self._sleep(wait)
             except BaseException:
-                self._release()
+                self.release()
                 raise
             if self._limited:
                 self._begun.append(self._clock())
@@ -113,7 +124,8 @@ class Limit(Layer):
         free_at = self._begun[0] + self._interval if full else self._held_until
         return max(free_at, self._held_until) - self._clock()
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Give the slot of one call back, on any thread; waits for nothing."""
         if self._slots is not None:
             self._slots.release()
 
@@ -131,6 +143,38 @@ class Limit(Layer):
     def __repr__(self) -> str:
         rate = f"({self._begun.maxlen}, {self._interval:g})" if self._limited else None
         return f"Limit(concurrency={self._concurrency}, rate={rate})"
+
+
+class Held:
+    """The slot of one call. Its stream alone holds it, so that a stream that is dropped gives it back at once.
+
+    Attributes:
+        opening: whether the call still waits for its stream: what asks the same limit from inside is a part of it.
+    """
+
+    __slots__ = ("__weakref__", "_given_back", "limit", "opening")
+
+    def __init__(self, limit: Limit) -> None:
+        self._given_back = False
+        self.limit = limit
+        self.opening = True
+
+    def closed(self, stream: Stream) -> None:
+        """The stream is closed."""
+        self.release()
+
+    def release(self) -> None:
+        """Give it back, once."""
+        if not self._given_back:
+            self._given_back = True
+            self.limit.release()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+_HELD: Final = ContextVar[tuple[weakref.ref[Held], ...]]("svir_limits_held", default=())
+"""By weak references: whatever was started meanwhile keeps its copy."""
 
 
 def _rate(rate: tuple[int, float]) -> tuple[int, float]:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Final
 
-from svir_client.layers.slot import Slots
+from svir_client.slot import Slots
 
 _INSIDE: Final[ContextVar[Mapping[SerialLock, Turn]]] = ContextVar("svir_serial_turns", default=MappingProxyType({}))
 """The innermost turn of each lock in which this task runs; threads and tasks that it starts inherit it."""

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import anyio.lowlevel
 
-from svir_client.layers.slot import Waiter
+from svir_client.slot import Waiter
 from svir_client.tools.serial import Turn
 
 T = TypeVar("T")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
+import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from svir_client import AsyncClient, Limit, Next, Retry, Stream
+from svir_client import AsyncClient, Fallback, Limit, Next, Retry, Stream
 from svir_client.testing import End, Gate, Reply
 from svir_core.errors import ConfigError, SvirError, TransportError
 from svir_core.request import Request
@@ -329,3 +332,65 @@ def test_wrong_options(make: Callable[[], Limit]) -> None:
 def test_the_name() -> None:
     assert repr(Limit()) == "Limit(concurrency=None, rate=None)"
     assert repr(Limit(concurrency=3, rate=(60, 60))) == "Limit(concurrency=3, rate=(60, 60))"
+
+
+@pytest.mark.parametrize("collected", ["here", "on a thread"])
+async def test_a_stream_that_is_dropped_gives_its_slot_back(collected: str) -> None:
+    async with scripted(OPEN, hello(), layers=[Limit(concurrency=1)]) as (transport, client):
+
+        async def dropping() -> None:
+            await anext(await client.stream(REQUEST).__aenter__())
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # the transport's: it was not closed
+            await dropping()
+            if collected == "here":
+                gc.collect()
+            else:
+                thread = threading.Thread(target=gc.collect)
+                thread.start()
+                thread.join()
+        assert (await client.complete(REQUEST)).text == "Hello"
+        assert transport.request_count == 2
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 1}, {"rate": (1, 60.0)}])
+async def test_a_call_holds_one_slot_though_it_comes_to_its_limit_again(options: dict[str, Any]) -> None:
+    clock = Clock()
+    limit = Limit(**options, clock=clock, sleep=clock.sleep)
+    async with (
+        scripted(hello(), hello(), layers=[limit]) as (_, spare),
+        scripted(Reply.document({}, status=503), layers=[limit, limit, Fallback(spare)]) as (_, client),
+    ):
+        async with client.stream(REQUEST) as stream:
+            assert [piece async for piece in stream.text()] == ["Hel", "lo"]
+            if "concurrency" in options:
+                assert await waits(spare)
+        assert clock.waits == []
+        assert (await spare.complete(REQUEST)).text == "Hello"
+        assert clock.waits == ([] if "concurrency" in options else [60.0])
+
+
+async def test_a_task_that_a_layer_left_running_is_no_part_of_the_call() -> None:
+    limit = Limit(concurrency=1)
+    gate = Gate()
+    texts: list[str] = []
+
+    async with (
+        scripted(hello(), layers=[limit]) as (later, spare),
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def background() -> None:
+            await gate.pass_through()
+            texts.append((await spare.complete(REQUEST)).text)
+
+        async def spawning(request: Request, next: Next) -> Stream:
+            tasks.start_soon(background)
+            return await next(request)
+
+        async with scripted(OPEN, layers=[limit, spawning]) as (_, client), client.stream(REQUEST):
+            gate.open()
+            await anyio.wait_all_tasks_blocked()
+            assert later.request_count == 0
+    assert texts == ["Hello"]

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from svir_client.layers.slot import Slots
+from svir_client.slot import Slots
 from tests.svir_client.chat import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -183,3 +183,15 @@ def test_a_task_whose_event_loop_is_over_takes_no_slot(backend: str) -> None:
     anyio.run(left_behind, backend=backend)
     slots.release()
     assert (slots._free, len(slots._waiting)) == (1, 0)
+
+
+async def test_a_slot_that_is_given_back_while_the_lock_is_held_is_handed_on_after_it() -> None:
+    """As a garbage collection does it, which may begin anywhere."""
+    slots = Slots(2)
+    with anyio.fail_after(SECONDS):
+        await slots.acquire()
+        with slots._lock:
+            slots.release()
+            assert slots._free == 1
+        await slots.acquire()
+    assert slots._free == 1
