@@ -41,7 +41,7 @@ class PartialAnswer(Unique, Generic[T]):
         self._json = PartialJson()
         self._pieces: list[str] = []
         self._parsed: Parsed[T] | None = None
-        self._error: SvirError | None = None
+        self._error: Exception | None = None
 
     @property
     def data(self) -> Any:
@@ -81,12 +81,12 @@ class PartialAnswer(Unique, Generic[T]):
                 self._json.push(text)
             if isinstance(last, Completed):
                 self._end(last.completion)
-        except SvirError as error:
+        except Exception as error:  # noqa: BLE001 - a class of the caller's may raise anything: it is kept and raised
             self._error = self._with_partial(error)
         return self._json.news and bool(text or self._parsed)
 
-    def _with_partial(self, error: SvirError) -> SvirError:
-        if error.partial is None:
+    def _with_partial(self, error: Exception) -> Exception:
+        if isinstance(error, SvirError) and error.partial is None:
             error.partial = Partial((Text(self.text),))
         return error
 
@@ -107,7 +107,7 @@ class ItemsOfAnswer(Unique, Generic[Item]):
         self._path = path
         self._count = 0
         self._waiting: Iterator[Any] = iter(())
-        self._error: SvirError | None = None
+        self._error: Exception | None = None
 
     def _next(self) -> list[Item]:
         """The next item, when it is complete: one or none."""
@@ -118,7 +118,7 @@ class ItemsOfAnswer(Unique, Generic[Item]):
                 return [self._read(item)]
             self._waiting = iter(self._answer._json.complete_items(self._path, self._count))
             return [self._read(item) for item in itertools.islice(self._waiting, 1)]
-        except SvirError as error:
+        except Exception as error:
             self._error = self._answer._with_partial(error)
             raise
 
@@ -142,7 +142,9 @@ class PartialStream(PartialAnswer[T]):
     Iterating reads the stream on, and gives this object once for every read that had something to show. Text that
     is not JSON, a code fence around it too, raises ``ProtocolError`` that names the character, as soon as it came; so
     does an answer at its end that finished otherwise than with ``stop``, or does not fit ``T``. What came is on
-    ``.partial`` of the error. Errors of the stream are raised as it raises them.
+    ``.partial`` of the error. Errors of the stream are raised as it raises them, and what a class raises
+    that is no ``ValueError``, ``TypeError`` or ``AssertionError`` (a fault of that class) as it is; iterating on, and
+    ``value``, raise the same error again.
     """
 
     __slots__ = ("_stream",)

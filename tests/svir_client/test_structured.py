@@ -306,6 +306,37 @@ async def test_an_error_of_the_stream_is_raised_as_it_raises_it() -> None:
         _ = partial.value
 
 
+@attrs.frozen
+class Broken:
+    x: int
+
+    def __attrs_post_init__(self) -> None:
+        raise KeyError(self.x)
+
+
+async def test_what_a_class_raises_is_the_end_and_stays_it() -> None:
+    with anyio.fail_after(SECONDS):
+        async with streaming(Reply.text('{"x": 1}')) as stream:
+            partial = stream.partial(Broken)
+            with pytest.raises(KeyError) as first:
+                _ = [step async for step in partial]
+            with pytest.raises(KeyError) as again:
+                await anext(partial)
+            with pytest.raises(KeyError) as value:
+                _ = partial.value
+    assert first.value is again.value is value.value
+    assert partial.data == {"x": 1}
+
+
+async def test_what_a_class_of_an_item_raises_is_the_end_and_stays_it() -> None:
+    with anyio.fail_after(SECONDS):
+        async with streaming(Reply.text('[{"x": 1}, {"x": 2}]'), ASK) as stream:
+            items = stream.partial(list[Any]).items(Broken)
+            for _ in range(2):
+                with pytest.raises(KeyError, match="1"):
+                    await anext(items)
+
+
 # --- items ------------------------------------------------------------------------------------------------
 
 
@@ -391,6 +422,16 @@ def test_the_twin_shows_it_while_it_is_written() -> None:
             assert list(stream.partial(Recipe).items(Step, "steps")) == RECIPE.steps
         with client.stream(TYPED) as stream, pytest.raises(ProtocolError, match="at character 0"):
             list(stream.partial(Recipe))
+
+
+def test_the_twin_ends_with_what_a_class_raises() -> None:
+    with connected(Reply.text('{"x": 1}')) as (_, client), client.stream(TYPED) as stream:
+        partial = stream.partial(Broken)
+        for _ in range(2):
+            with pytest.raises(KeyError, match="1"):
+                list(partial)
+        with pytest.raises(KeyError, match="1"):
+            _ = partial.value
 
 
 def test_a_thread_that_is_interrupted_reads_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
