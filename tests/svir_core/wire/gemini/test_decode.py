@@ -175,12 +175,18 @@ def test_streamed_numbers_are_exact() -> None:
 
 
 def test_halves_of_a_character_in_streamed_arguments_are_joined() -> None:
-    def half(escaped: bytes) -> bytes:
-        found = b'{"jsonPath":"$.a","stringValue":"' + escaped + b'"}'
+    def half(escaped: bytes, goes_on: bytes) -> bytes:
+        found = b'{"jsonPath":"$.a","stringValue":"' + escaped + b'","willContinue":' + goes_on + b"}"
         part = b'{"functionCall":{"partialArgs":[' + found + b'],"willContinue":true}}'
         return event(b'{"candidates":[{"content":{"parts":[' + part + b"]}}]}")
 
-    data = chunk(call("f", willContinue=True)) + half(rb"\ud83d") + half(rb"\ude00\ud800") + chunk(call()) + STOP
+    data = (
+        chunk(call("f", willContinue=True))
+        + half(rb"\ud83d", b"true")
+        + half(rb"\ude00\ud800", b"false")
+        + chunk(call())
+        + STOP
+    )
     assert decoded(data).kind == "protocol"
     seen = decoded(data, "lenient")
     assert seen.codes == ["lone_surrogate", "lone_surrogate"]
