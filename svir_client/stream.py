@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from svir_client.driver import Driver
 from svir_client.open_response import OpenResponse
 from svir_client.partial import PartialStream
+from svir_client.redact import Redactor
 from svir_client.shape import FIRST_TOKEN, TOTAL, Deadline, Idle, Shape, Stalled
 from svir_client.unique import Unique
 from svir_client.watch import Inspector
@@ -215,6 +216,10 @@ class Stream(OpenResponse):
         if self._heir is not None:
             return self._heir._events_read()
         return any(driver.events_read for driver in (self._driver, *self._tries))
+
+    def _redactor(self) -> Redactor:
+        """What takes the secrets that its request was sent with out of a text."""
+        return Redactor.of_headers(self._driver.sent_headers)
 
     def _unfit(self) -> str | None:
         """Why a layer cannot give this stream on; ``None`` when it can."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from svir_client.tracing.record import TraceEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 class Sink(Protocol):
@@ -24,7 +24,8 @@ class Sink(Protocol):
         ...
 
     def write(self, event: TraceEvent) -> None:
-        """Take one event. It must not wait: it runs in the event loop of the call. What it raises is counted."""
+        """Take one event. It must not wait: it runs in the event loop of the call. What it raises is counted,
+        but for ``KeyboardInterrupt`` and ``SystemExit``, which pass."""
         ...
 
 
@@ -33,7 +34,7 @@ class Sinks:
 
     Attributes:
         content: whether one of them takes what was said.
-        failures: how many events a sink has failed to take.
+        failures: how many events a sink has failed to take, and how often a clock has failed.
     """
 
     __slots__ = ("_sinks", "_told", "content", "failures")
@@ -54,16 +55,38 @@ class Sinks:
         for number, sink in enumerate(self._sinks):
             try:
                 sink.write(event if sink.content else bare)
-            except Exception as error:  # noqa: BLE001 - whatever a sink of anyone's does is not the call's
+            except BaseException as error:
+                if _ends_the_process(error):
+                    raise
                 self._failed(number, sink, type(error).__name__)
 
+    def read(self, clock: Callable[[], float], otherwise: float) -> float:
+        """What ``clock`` says, or ``otherwise`` when it fails, which is counted and logged as a sink's failure is."""
+        try:
+            return float(clock())
+        except BaseException as error:
+            if _ends_the_process(error):
+                raise
+            self._count(-1, f"a clock of a Trace failed: {type(error).__name__}; from now on that is only counted")
+        return otherwise
+
     def _failed(self, number: int, sink: Sink, error: str) -> None:
+        name = type(sink).__name__
+        self._count(number, f"the trace sink {name} failed: {error}; from now on its failures are only counted")
+
+    def _count(self, number: int, words: str) -> None:
         with _COUNTING:
             self.failures += 1
             first = number not in self._told
             self._told.add(number)
         if first:
-            tell(f"the trace sink {type(sink).__name__} failed: {error}; from now on its failures are only counted")
+            tell(words)
+
+
+def _ends_the_process(error: BaseException) -> bool:
+    """Whether it is for the whole process. A cancellation is not even the call's: nothing here waits for anything."""
+    ending = (KeyboardInterrupt, SystemExit)
+    return isinstance(error, ending) or (isinstance(error, BaseExceptionGroup) and error.subgroup(ending) is not None)
 
 
 _COUNTING = threading.RLock()  # a dropped call may report from within a garbage collection, on a thread that has it

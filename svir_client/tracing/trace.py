@@ -32,8 +32,9 @@ class Trace(Layer):
     | it was cancelled; its stream was left before its end, closed, or dropped | `abandoned` |
 
     Every start has one end. What is reported never holds text, keys, headers, URLs or the server's words, unless
-    content is asked for twice: by ``capture`` here, and by ``content=True`` of the sink. A sink that fails breaks no
-    call: its first failure is logged by ``svir.tracing``, and all are counted.
+    content is asked for twice: by ``capture`` here, and by ``content=True`` of the sink. A sink or a clock that fails
+    breaks no call, whatever it raises but ``KeyboardInterrupt`` and ``SystemExit``: its first failure is logged by
+    ``svir.tracing``, and all are counted.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Trace(Layer):
 
     @property
     def failures(self) -> int:
-        """How many events a sink has failed to take."""
+        """How many events a sink has failed to take, and how often a clock has failed."""
         return self._sinks.failures
 
     async def __call__(self, request: Request, next: Next) -> Stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,10 @@ class Reporting:
     clock: Callable[[], float]
     now: Callable[[], float]
 
+    def seconds(self, otherwise: float) -> float:
+        """A moment of the clock; ``otherwise`` when that fails."""
+        return self.sinks.read(self.clock, otherwise)
+
 
 class TracedCall:
     """Reports its start when it is made, and its end once: by :meth:`raised`, when its stream is closed, or when
@@ -81,8 +86,8 @@ class TracedCall:
         self._first: float | None = None
         self._whole: float | None = None
         self._completion: Completion | None = None
-        self._started = reporting.now()
-        self._began = reporting.clock()
+        self._started = reporting.sinks.read(reporting.now, time.time())
+        self._began = reporting.seconds(0.0)
         start = ProviderStart(
             api=api, model=self._model, message_count=len(request.messages), tool_count=len(request.tools)
         )
@@ -97,7 +102,7 @@ class TracedCall:
     def opened(self, stream: Stream, next: Next) -> None:
         """There is one: its end is the call's."""
         self._learn(next)
-        self._redactor |= Redactor.of_headers(stream._driver.sent_headers)  # of another client, behind a Fallback
+        self._redactor |= stream._redactor()  # of another client, behind a Fallback
         self._status = stream.status
         self._request_id = stream.request_id
         stream.inspect(self._seen)
@@ -114,10 +119,10 @@ class TracedCall:
 
     def _seen(self, event: Event) -> None:
         if isinstance(event, Completed):
-            self._whole = self._reporting.clock()
+            self._whole = self._reporting.seconds(self._began)
             self._completion = event.completion
         elif self._first is None:
-            self._first = self._reporting.clock()
+            self._first = self._reporting.seconds(self._began)
 
     def _closed(self, stream: Stream) -> None:
         if self._completion is not None:
@@ -132,7 +137,7 @@ class TracedCall:
             return
         self._over = True
         reporting = self._reporting
-        seconds = (reporting.clock() if self._whole is None else self._whole) - self._began
+        seconds = (reporting.seconds(self._began) if self._whole is None else self._whole) - self._began
         fields: dict[str, Any] = {
             "api": self._api,
             "model": self._model,

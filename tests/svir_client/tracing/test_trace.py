@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import gc
 import json
 import logging
@@ -15,12 +17,13 @@ import pytest
 from svir_client import AsyncClient, Client, Fallback, Next, Retry, Stream, Timeout, Trace
 from svir_client.testing import End, MockServer, Pause, Reply, ScriptedTransport
 from svir_client.tracing import Level, Outcome, ProviderStart, TraceEvent, function, memory
+from svir_client.tracing.sink import Sinks
 from svir_core.errors import ConfigError, ErrorKind, RateLimitedError, TransportError
 from svir_core.request import Request, Tool
 from svir_core.response import FinishReason, Usage
 from tests.svir_client.chat import DONE, FINISH, REQUEST, SECONDS, USAGE, chunk, hello, text
 from tests.svir_client.layers.calls import URL, Clock, read, scripted, streaming
-from tests.svir_client.tracing.traced import end_of, pairs, traced
+from tests.svir_client.tracing.traced import START, end_of, pairs, traced
 
 pytestmark = pytest.mark.anyio
 
@@ -332,3 +335,64 @@ async def test_a_rate_limit_is_told_by_its_kind() -> None:
     sink = memory()
     end = await traced(RateLimitedError("x", retryable=False), layers=[Trace(sink)], sink=sink)
     assert (end.error_kind, end.retryable) == (ErrorKind.RATE_LIMITED, False)
+
+
+class Raising:
+    """A sink, and a clock, that raises."""
+
+    content = False
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def write(self, event: TraceEvent) -> None:
+        raise self.error
+
+    def __call__(self) -> float:
+        raise self.error
+
+
+CONTAINED = [ValueError("canary"), asyncio.CancelledError(), BaseExceptionGroup("canary", [asyncio.CancelledError()])]
+PASSING = [KeyboardInterrupt(), SystemExit(1), BaseExceptionGroup("", [KeyboardInterrupt()])]
+
+
+@pytest.mark.parametrize("error", CONTAINED, ids=lambda error: type(error).__name__)
+async def test_a_sink_that_raises_harms_nobody(error: BaseException) -> None:
+    sink = memory()
+    trace = Trace(Raising(error), sink)
+    async with scripted(hello(), layers=[trace]) as (_, client):
+        assert (await client.complete(REQUEST)).text == "Hello"
+    assert end_of(sink).outcome is Outcome.COMPLETED
+    assert trace.failures == 2
+
+
+@pytest.mark.parametrize("error", CONTAINED, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("name", ["clock", "now"])
+async def test_a_clock_that_raises_harms_nobody(
+    name: str, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = memory()
+    clocks: dict[str, Any] = {name: Raising(error)}
+    trace = Trace(sink, **clocks)
+    async with scripted(hello(), layers=[trace]) as (_, client):
+        assert (await client.complete(REQUEST)).text == "Hello"
+    end = end_of(sink)
+    assert end.outcome is Outcome.COMPLETED
+    assert trace.failures == (3 if name == "clock" else 1)
+    assert (end.seconds == 0) is (name == "clock")
+    assert sink.events[0].time > 1_700_000_000
+    assert [record.message for record in caplog.records] == [
+        f"a clock of a Trace failed: {type(error).__name__}; from now on that is only counted"
+    ]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", ["sink", "clock"])
+async def test_what_ends_the_process_passes(where: str, error: BaseException) -> None:
+    raising = Raising(error)
+    sinks = Sinks([raising])
+    tell = (
+        functools.partial(sinks.write, START, START) if where == "sink" else functools.partial(sinks.read, raising, 0)
+    )
+    with pytest.raises(type(error)):
+        tell()
