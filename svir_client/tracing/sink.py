@@ -85,8 +85,10 @@ class Sinks:
 
 def _ends_the_process(error: BaseException) -> bool:
     """Whether it is for the whole process. A cancellation is not even the call's: nothing here waits for anything."""
-    ending = (KeyboardInterrupt, SystemExit)
-    return isinstance(error, ending) or (isinstance(error, BaseExceptionGroup) and error.subgroup(ending) is not None)
+    if isinstance(error, BaseExceptionGroup):
+        group: BaseExceptionGroup[BaseException] = error
+        return any(_ends_the_process(inner) for inner in group.exceptions)
+    return isinstance(error, KeyboardInterrupt | SystemExit)
 
 
 _COUNTING = threading.RLock()  # a dropped call may report from within a garbage collection, on a thread that has it
