@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from svir_client.tracing.record import TraceEvent
 
@@ -86,7 +86,7 @@ class Sinks:
 def _ends_the_process(error: BaseException) -> bool:
     """Whether it is for the whole process. A cancellation is not even the call's: nothing here waits for anything."""
     if isinstance(error, BaseExceptionGroup):
-        group: BaseExceptionGroup[BaseException] = error
+        group = cast("BaseExceptionGroup[BaseException]", error)
         return any(_ends_the_process(inner) for inner in group.exceptions)
     return isinstance(error, KeyboardInterrupt | SystemExit)
 
