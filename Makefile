@@ -9,6 +9,7 @@ BENCH := $(VENV)/.bench
 FUZZ := $(VENV)/.fuzz
 MUTATE := $(VENV)/.mutate
 SECONDS ?= 60
+IN_TWO := --numprocesses 2 --dist loadfile
 ROUNDS ?= 10000
 STREAMS ?= 1000
 BACKEND ?= asyncio
@@ -52,8 +53,8 @@ model: $(MODEL) ## fetch the model server and the weights of the demo (122 MB)
 demo: $(MODEL) ## stream a chat from a real model on this machine
 	$(BIN)/python -m examples.demo
 
-test: $(READY) ## run the tests
-	$(BIN)/python -m pytest
+test: $(READY) ## run the tests, two at a time
+	$(BIN)/python -m pytest $(IN_TWO)
 
 check: $(READY) ## lint, format and types (mypy --strict, pyright strict)
 	$(BIN)/ruff check .
@@ -63,7 +64,7 @@ check: $(READY) ## lint, format and types (mypy --strict, pyright strict)
 	$(BIN)/basedpyright
 
 cov: $(READY) ## branch coverage of the codec: 100 %
-	$(BIN)/python -m pytest tests/svir_core tests/conformance tests/examples --cov --cov-report=term-missing \
+	$(BIN)/python -m pytest $(IN_TWO) tests/svir_core tests/conformance tests/examples --cov --cov-report=term-missing \
 		--ignore tests/svir_core/wire/openai_chat/test_prefixes.py # reaches no further line, in a third of the time
 
 floors: $(READY) ## run the tests with the lowest version of every dependency, in .venv-floors
