@@ -36,8 +36,8 @@ def parse_json(text: str, into: type[T], *, what: str, complete: bool = True, fa
         raise ProtocolError(f"{what}: incomplete, so not parsed")
     try:
         return cast(T, _read(text, into))
-    except Unreadable:
-        error: SvirError = _unreadable(into, what)
+    except Unreadable as unreadable:
+        error: SvirError = _unreadable(into, what, unreadable)
     except Misfit as misfit:
         error = ProtocolError(f"{what}: does not fit {_name(into)}: {_shown(misfit, faults)}")
     except orjson.JSONDecodeError:
@@ -52,15 +52,15 @@ def check_readable(into: Any, *, what: str) -> None:
     what msgspec or pydantic finds wrong with one of theirs is told when it is read."""
     try:
         reader_of(into)
-    except Unreadable:
-        error = _unreadable(into, what)
+    except Unreadable as unreadable:
+        error = _unreadable(into, what, unreadable)
     else:
         return
     raise error
 
 
-def _unreadable(into: Any, what: str) -> ConfigError:
-    return ConfigError(f"{what}: {_name(into)} is not a type that JSON can be read into")
+def _unreadable(into: Any, what: str, unreadable: Unreadable) -> ConfigError:
+    return ConfigError(f"{what}: {_name(into)} is not a type that JSON can be read into{unreadable.reason}")
 
 
 def _read(text: str, into: Any) -> Any:

@@ -10,7 +10,11 @@ Reader = Callable[[Any], Any]
 
 
 class Unreadable(Exception):
-    """The type is nothing that JSON can be read into."""
+    """The type is nothing that JSON can be read into; ``reason`` follows that in an error, where there is one."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__()
+        self.reason = f": {reason}" if reason else ""
 
 
 class Misfit(Exception):

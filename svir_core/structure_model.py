@@ -6,10 +6,14 @@ Their messages may quote what was read, so only what they say about types is pas
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+import orjson
 
 from svir_core.structure_fault import Misfit, Reader, Unreadable
 
@@ -27,6 +31,20 @@ def reads_itself(kind: type) -> Reader | None:
         if module in sys.modules and issubclass(kind, getattr(sys.modules[module], base)):
             return lambda data: reader(data, cast(Any, kind))
     return None
+
+
+def tagged_reader(members: list[Any]) -> tuple[tuple[type, ...], Reader] | None:
+    """Those ``members`` of a union that are msgspec Structs with tags, when they are several, and what reads them."""
+    if "msgspec" not in sys.modules:
+        return None
+    import msgspec
+
+    structs = (each for each in members if isinstance(each, type) and issubclass(each, msgspec.Struct))
+    tagged = tuple(each for each in structs if each.__struct_config__.tag is not None)
+    if len(tagged) < 2:
+        return None
+    union: Any = functools.reduce(operator.or_, tagged)
+    return tagged, lambda value: _by_msgspec(orjson.dumps(value), union)
 
 
 def _by_msgspec(data: bytes, kind: type[msgspec.Struct]) -> object:

@@ -25,6 +25,7 @@ from svir_core.json_text import plain
 from svir_core.structure_class import Field, fields_of, is_class
 from svir_core.structure_fault import Unreadable
 from svir_core.structure_model import schema_of_model
+from svir_core.structure_note import words_of
 from svir_core.wire.json_value import Json, is_array, is_object
 
 
@@ -33,25 +34,29 @@ def json_schema(kind: Any) -> Json:
     ``Struct``, pydantic model, or what typing makes of them.
 
     Descriptions come from docstrings, from ``Annotated[T, "words"]`` and ``Annotated[T, Doc("words")]``.
-    Raises ``ConfigError`` for a type that JSON cannot be read into.
+    Raises ``ConfigError`` for a type that JSON cannot be read into, and for a constraint in ``Annotated``.
     """
     try:
         return _whole(lambda schemas: schemas.root(kind))
-    except Unreadable:
-        problem = f"{getattr(kind, '__name__', kind)} is not a type that JSON can be read into"
+    except Unreadable as unreadable:
+        problem = f"{getattr(kind, '__name__', kind)} is not a type that JSON can be read into{unreadable.reason}"
     raise ConfigError(problem)
 
 
-def fields_schema(fields: list[Field]) -> Json:
-    """The JSON Schema of an object with ``fields``: of a function's parameters.
+def fields_schema(name: str, fields: list[Field]) -> Json:
+    """The JSON Schema of an object with ``fields``: of the parameters of the function ``name``.
 
-    Raises ``ConfigError`` when one of them has a type that JSON cannot be read into.
+    Raises ``ConfigError`` that names one of them whose type JSON cannot be read into.
     """
-    try:
-        return _whole(lambda schemas: _object(fields, schemas, {}))
-    except Unreadable:
-        problem = "a field has a type that JSON cannot be read into"
-    raise ConfigError(problem)
+    for field in fields:
+        try:
+            _Schemas().of(field.kind)
+        except Unreadable as unreadable:
+            problem = f"a type that JSON cannot be read into{unreadable.reason}"
+        else:
+            continue
+        raise ConfigError(f"parameter {field.name} of {name} has {problem}")
+    return _whole(lambda schemas: _object(fields, schemas, {}))
 
 
 def _whole(make: Callable[[_Schemas], Json]) -> Json:
@@ -207,14 +212,8 @@ def _enum(schemas: _Schemas, kind: type[Enum]) -> Json:
 def _annotated(schemas: _Schemas, kind: Any) -> Json:
     inner, *notes = get_args(kind)
     schema = schemas.of(inner)
-    words = next((words for note in notes if (words := _words(note)) is not None), None)
+    words = words_of(notes)
     return schema if words is None else {**schema, "description": words}
-
-
-def _words(note: Any) -> str | None:
-    """The description that an annotation is: a string, or a ``Doc``."""
-    words = note if isinstance(note, str) else getattr(note, "documentation", None)
-    return words if isinstance(words, str) and words else None
 
 
 def _inner(schemas: _Schemas, kind: Any) -> Json:

@@ -22,7 +22,8 @@ import orjson
 from svir_core.json_form import said
 from svir_core.structure_class import fields_of, is_class
 from svir_core.structure_fault import Misfit, Reader, Unreadable
-from svir_core.structure_model import reads_itself
+from svir_core.structure_model import reads_itself, tagged_reader
+from svir_core.structure_note import words_of
 
 _REFUSALS: Final = (ValueError, TypeError, AssertionError)
 """What a constructor, a validator or a ``__post_init__`` raises about a value; anything else is a fault of theirs."""
@@ -141,6 +142,11 @@ def _inner(readers: _Readers, kind: Any) -> Reader:
     return readers.of(get_args(kind)[0])
 
 
+def _annotated(readers: _Readers, kind: Any) -> Reader:
+    words_of(kind.__metadata__)
+    return _inner(readers, kind)
+
+
 def _supertype(readers: _Readers, kind: Any) -> Reader:
     return readers.of(kind.__supertype__)
 
@@ -150,13 +156,18 @@ def _alias(readers: _Readers, kind: Any) -> Reader:
 
 
 def _union(readers: _Readers, kind: Any) -> Reader:
-    """The first member that fits; a float last, so that an integer stays one where it may."""
+    """The first member that fits; a float last, so that an integer stays one where it may. Structs with tags are one
+    member: msgspec tells them apart."""
     arguments = get_args(kind)
     nullable = types.NoneType in arguments
     members = sorted(
         (member for member in arguments if member is not types.NoneType), key=lambda member: member is float
     )
-    choices = [readers.of(member) for member in members]
+    tagged = tagged_reader(members)
+    if tagged is None:
+        choices = [readers.of(member) for member in members]
+    else:
+        choices = [tagged[1], *(readers.of(member) for member in members if member not in tagged[0])]
 
     def read(value: Any) -> Any:
         if value is None and nullable:
@@ -296,11 +307,12 @@ def _is_enum(kind: Any) -> bool:
 
 
 _UNIONS: Final = (typing.Union, types.UnionType)
-_WRAPPERS: Final = (typing.Annotated, typing.Required, typing.NotRequired, typing.Final)
+_WRAPPERS: Final = (typing.Required, typing.NotRequired, typing.Final)
 
 _MAKERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[_Readers, Any], Reader]], ...]] = (
     (lambda origin: origin is typing.Literal, _literal),
     (lambda origin: origin in _UNIONS, _union),
+    (lambda origin: origin is typing.Annotated, _annotated),
     (lambda origin: origin in _WRAPPERS, _inner),
     (lambda origin: isinstance(origin, typing.NewType), _supertype),
     (lambda origin: hasattr(origin, "__value__"), _alias),  # ``type X = ...`` of Python 3.12

@@ -33,8 +33,7 @@ def by_types(name: str, fields: list[Field]) -> tuple[Json, Read]:
 
     Raises ``ConfigError`` that names the parameter whose type JSON cannot be read into.
     """
-    for field in fields:
-        _check(name, field)
+    schema = fields_schema(name, fields)
     keys = {field.name: Required[field.kind] if field.required else NotRequired[field.kind] for field in fields}
     kind: Any = cast("Any", TypedDict)("the schema", keys)  # its name is what an error says they do not fit
 
@@ -42,16 +41,7 @@ def by_types(name: str, fields: list[Field]) -> tuple[Json, Read]:
         values: dict[str, Any] = parse_json(text or "{}", kind, what=f"the arguments of {name}", faults=FAULTS_TOLD)
         return values
 
-    return fields_schema(fields), read
-
-
-def _check(name: str, field: Field) -> None:
-    try:
-        fields_schema([field])
-        return
-    except ConfigError:
-        problem = f"parameter {field.name} of {name} has a type that JSON cannot be read into"
-    raise ConfigError(problem)
+    return schema, read
 
 
 def by_schema(name: str, given: Mapping[str, Any], signature: Signature) -> tuple[Json, Read]:

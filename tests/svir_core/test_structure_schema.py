@@ -357,16 +357,16 @@ def test_generic_classes_are_told_by_their_arguments() -> None:
 
 
 def test_the_schema_of_fields() -> None:
-    schema = fields_schema([Field("a", Node, True), Field("b", Colour, False, Colour.BLUE)])
+    schema = fields_schema("f", [Field("a", Node, True), Field("b", Colour, False, Colour.BLUE)])
     assert schema["properties"] == {
         "a": {"$ref": "#/$defs/Node"},
         "b": {"$ref": "#/$defs/Colour", "default": "blue"},
     }
     assert (schema["required"], schema["additionalProperties"]) == (["a"], False)
     assert list(schema["$defs"]) == ["Node", "Colour"]
-    assert fields_schema([]) == {"type": "object", "properties": {}, "additionalProperties": False}
-    with pytest.raises(ConfigError, match="a field has a type that JSON cannot be read into") as caught:
-        fields_schema([Field("a", complex, True)])
+    assert fields_schema("f", []) == {"type": "object", "properties": {}, "additionalProperties": False}
+    with pytest.raises(ConfigError, match=r"^parameter a of f has a type that JSON cannot be read into$") as caught:
+        fields_schema("f", [Field("a", complex, True)])
     assert caught.value.__context__ is None
 
 
