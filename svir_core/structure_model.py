@@ -6,12 +6,10 @@ Their messages may quote what was read, so only what they say about types is pas
 
 from __future__ import annotations
 
-import functools
-import operator
 import re
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args
 
 import orjson
 
@@ -43,7 +41,7 @@ def tagged_reader(members: list[Any]) -> tuple[tuple[type, ...], Reader] | None:
     tagged = tuple(each for each in structs if each.__struct_config__.tag is not None)
     if len(tagged) < 2:
         return None
-    union: Any = functools.reduce(operator.or_, tagged)
+    union = cast("Any", Union)[tagged]
     return tagged, lambda value: _by_msgspec(orjson.dumps(value), union)
 
 

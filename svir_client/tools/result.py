@@ -73,7 +73,9 @@ def _json(value: Any, depth: int) -> Any:
 
 def _key(value: Any) -> Any:
     """``value`` as a key; what has parts is none, and :func:`plain` names it."""
-    return value if isinstance(value, tuple | frozenset) else _json(value, 1)
+    if isinstance(value, tuple | frozenset):
+        return cast("Any", value)
+    return _json(value, 1)
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
