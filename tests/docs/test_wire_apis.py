@@ -19,6 +19,7 @@ from svir_core.wire.anthropic_messages import table as anthropic
 from svir_core.wire.api import Api, CodecOptions, Compat
 from svir_core.wire.failure import OVERFLOW_CODES
 from svir_core.wire.gemini import table as google
+from svir_core.wire.json_value import Json
 from svir_core.wire.openai_chat import table as chat
 from svir_core.wire.openai_responses import table as responses
 from svir_core.wire.verdict import WORDS, Verdict
@@ -103,8 +104,8 @@ def chat_stream(report: object) -> bytes:
 
 
 def responses_stream(report: object) -> bytes:
-    frame = {"id": "r", "model": "m", "output": []}
-    events = [
+    frame: Json = {"id": "r", "model": "m", "output": []}
+    events: list[Json] = [
         {"type": "response.created", "sequence_number": 0, "response": {**frame, "status": "in_progress"}},
         {
             "type": "response.completed",
@@ -124,7 +125,7 @@ def anthropic_stream(report: object) -> bytes:
         "content": [],
         "stop_reason": None,
     }
-    events: list[dict[str, object]] = [
+    events: list[Json] = [
         {"type": "message_start", "message": {**message, "usage": report}},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {}},
         {"type": "message_stop"},
@@ -146,16 +147,14 @@ STREAMS: Mapping[str, Callable[[object], bytes]] = {
 }
 
 
-def nested(paths: Mapping[str, int]) -> dict[str, object]:
+def nested(paths: Mapping[str, int]) -> Json:
     """A report in which each dotted path has its figure."""
-    report: dict[str, object] = {}
+    report: Json = {}
     for path, figure in paths.items():
         *outer, last = path.split(".")
         inner = report
         for step in outer:
-            found = inner.setdefault(step, {})
-            assert isinstance(found, dict)
-            inner = found
+            inner = inner.setdefault(step, {})
         inner[last] = figure
     return report
 
