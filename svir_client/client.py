@@ -27,11 +27,12 @@ from svir_core.compat import Compatibility
 from svir_core.document_call import Counting, Listing
 from svir_core.errors import ConfigError, ProtocolError
 from svir_core.exchange import Exchange
-from svir_core.http_message import Endpoint, HeadersLike, Withheld, caller_headers
+from svir_core.http_message import Endpoint, HeadersLike, caller_headers
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.request import Request
 from svir_core.response import Completion
+from svir_core.secret import Withheld
 from svir_core.think import Think
 from svir_core.wire.api import Api, CodecOptions, Mode, Model, ModelPage
 

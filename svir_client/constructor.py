@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from svir_client.options import ClientOptions, KeyedOptions
 from svir_core.errors import ConfigError
-from svir_core.http_message import Withheld
+from svir_core.secret import Withheld
 from svir_core.wire import openai_chat
 from svir_core.wire.api import Api
 

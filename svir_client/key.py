@@ -10,7 +10,7 @@ from typing import Final
 
 from svir_core.check import expect
 from svir_core.errors import ConfigError
-from svir_core.http_message import Secret, Withheld
+from svir_core.secret import Secret, Withheld
 
 KeyFunction = Callable[[], str | Secret | Awaitable[str | Secret]]
 ApiKey = str | Secret | KeyFunction

@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 
 from svir_client.unique import Unique
 from svir_core.errors import ConfigError
-from svir_core.http_message import Headers, Secret
+from svir_core.http_message import Headers
+from svir_core.secret import Secret
 
 REDACTED: Final = "[REDACTED]"
 

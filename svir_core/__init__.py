@@ -29,7 +29,7 @@ from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta,
 from svir_core.exchange import READ_STREAM, Exchange, ReadError, ReadStream, Retry
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.history import HistoryFault, HistoryFaultCode, check_history
-from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
+from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import Limits
 from svir_core.message import (
     BytesSource,
@@ -53,6 +53,7 @@ from svir_core.message import (
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Toolbox, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
+from svir_core.secret import Secret
 from svir_core.server_profile import Profile, profile
 from svir_core.tap import Tap
 from svir_core.think import Think

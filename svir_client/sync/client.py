@@ -18,9 +18,10 @@ from svir_client.sync.loop_thread import Carried, Job, event_loop_here, loop_thr
 from svir_client.sync.stream import SyncRawStream, SyncStream
 from svir_client.unique import Unique
 from svir_core.check import expect
-from svir_core.http_message import HeadersLike, Secret, Withheld
+from svir_core.http_message import HeadersLike
 from svir_core.request import Request
 from svir_core.response import Completion
+from svir_core.secret import Secret, Withheld
 from svir_core.wire.api import Model
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from svir_client.tracing.traced_call import Reporting, TracedCall
 from svir_client.watch import expect_callable
 from svir_core.check import expect
 from svir_core.errors import ConfigError
-from svir_core.http_message import Secret
 from svir_core.request import Request
+from svir_core.secret import Secret
 from svir_core.wire.api import Clock
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
     from svir_core.errors import SvirError
     from svir_core.event import Event, Events
-    from svir_core.http_message import Secret
     from svir_core.request import Request
     from svir_core.response import Completion, Partial
+    from svir_core.secret import Secret
 
 Clock = Callable[[], float]
 

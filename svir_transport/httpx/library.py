@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from svir_core.errors import ConfigError
-from svir_core.http_message import HttpRequest, Withheld
+from svir_core.http_message import HttpRequest
+from svir_core.secret import Withheld
 
 NAMES: Final = ("httpx2", "httpx")
 """The libraries, the preferred one first."""

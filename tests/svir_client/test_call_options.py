@@ -20,9 +20,9 @@ from svir_core.errors import (
     SvirError,
     UnsupportedError,
 )
-from svir_core.http_message import Secret
 from svir_core.limits import DOCUMENT_BYTES, ERROR_BODY_BYTES, Limits
 from svir_core.request import Tool, ToolChoice
+from svir_core.secret import Secret
 from tests.svir_client.chat import HELLO, REQUEST, SECONDS, hello
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ import pytest
 from svir_client import AsyncClient
 from svir_client.key import KEY_FILE_BYTES, KeySource
 from svir_core.errors import ConfigError, TransportError
-from svir_core.http_message import Secret, Withheld
 from svir_core.request import Request
+from svir_core.secret import Secret, Withheld
 
 pytestmark = pytest.mark.anyio
 

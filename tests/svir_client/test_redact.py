@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from svir_client.redact import REDACTED, SHORTEST_SECRET, Redactor, is_sensitive, secret_texts
 from svir_core.errors import ConfigError
-from svir_core.http_message import Secret
+from svir_core.secret import Secret
 
 KEY = "sk-canary-7f3a"
 

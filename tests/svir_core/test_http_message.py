@@ -16,15 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ConfigError
-from svir_core.http_message import (
-    OWNED_HEADERS,
-    Endpoint,
-    HttpRequest,
-    ResponseHead,
-    Secret,
-    Withheld,
-    caller_headers,
-)
+from svir_core.http_message import OWNED_HEADERS, Endpoint, HttpRequest, ResponseHead, caller_headers
+from svir_core.secret import Secret, Withheld
 from svir_core.version import VERSION
 
 KEY = "sk-very-secret"

@@ -35,7 +35,7 @@ from svir_core.errors import (
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.history import HistoryFault, HistoryFaultCode
-from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
+from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.json_text import NESTING
 from svir_core.limits import Limits
 from svir_core.message import (
@@ -57,6 +57,7 @@ from svir_core.message import (
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
+from svir_core.secret import Secret
 from svir_core.server_profile import Profile
 from svir_core.think import Think
 from svir_core.wire.api import CodecOptions, Compat, Mode, Model, ModelPage

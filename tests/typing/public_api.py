@@ -31,12 +31,13 @@ from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta,
 from svir_core.exchange import Exchange, ReadError, ReadStream, Retry
 from svir_core.explanation import Explanation
 from svir_core.history import HistoryFault, check_history
-from svir_core.http_message import Endpoint, HttpRequest, ResponseHead, Secret
+from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import Limits
 from svir_core.message import Image, Message, Part, Reasoning, TextFile, ToolCall
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, Schema, Tool, ToolChoice
 from svir_core.response import Anomaly, Completion, FinishReason, Partial, Usage
+from svir_core.secret import Secret
 from svir_core.server_profile import profile
 from svir_core.tap import Tap
 from svir_core.think import Think

@@ -21,7 +21,7 @@ from svir_core.wire.document import model_listing, token_count
 
 if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
-    from svir_core.http_message import Secret
+    from svir_core.secret import Secret
 
 VERSION: Final = "2023-06-01"
 """The version that every server of this API takes (21 section 1)."""

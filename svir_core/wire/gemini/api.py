@@ -26,7 +26,7 @@ from svir_core.wire.json_value import is_object
 
 if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
-    from svir_core.http_message import Secret
+    from svir_core.secret import Secret
 
 DEVELOPER: Final = "models"
 """Where the Developer API has its models. Anything else is Vertex: a project's, or a publisher's."""

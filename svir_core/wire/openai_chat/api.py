@@ -18,7 +18,7 @@ from svir_core.wire.openai_chat.table import API_NAME
 
 if TYPE_CHECKING:
     from svir_core.body import Body, Measurements
-    from svir_core.http_message import Secret
+    from svir_core.secret import Secret
 
 
 def _alternative(name: str, about: str | None = None) -> Alternative:

@@ -21,7 +21,6 @@ from svir_client.tracing import Content, TraceEvent, console, file, function, me
 from svir_client.tracing.content import content_of
 from svir_client.tracing.line import line
 from svir_core.errors import ServerError, SvirError
-from svir_core.http_message import Secret
 from svir_core.message import (
     CachePoint,
     Image,
@@ -36,6 +35,7 @@ from svir_core.message import (
 )
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Partial
+from svir_core.secret import Secret
 from tests.svir_client.chat import DONE, chunk, text
 from tests.svir_client.layers.calls import Clock, read, scripted
 from tests.svir_client.tracing.traced import end_event

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ConfigError, ContextOverflowError, ProtocolError, ServerError, SvirError
-from svir_core.http_message import Secret
 from svir_core.limits import Limits
 from svir_core.quirk import Quirk
 from svir_core.request import Request
+from svir_core.secret import Secret
 from svir_core.wire.anthropic_messages import API, AnthropicMessages, Decoder
 from svir_core.wire.api import Api, CodecOptions, Compat, Model, ModelPage
 from tests.svir_core.wire.anthropic_messages.streams import stream, text

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ConfigError, ProtocolError, ServerError, SvirError
-from svir_core.http_message import Secret
 from svir_core.limits import Limits
 from svir_core.message import Message
 from svir_core.quirk import Quirk
 from svir_core.request import Request
+from svir_core.secret import Secret
 from svir_core.url import Url
 from svir_core.wire.api import Api, CodecOptions, Compat, Mode, Model, ModelPage
 from svir_core.wire.gemini import API, Decoder, Gemini

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ContextOverflowError, ProtocolError, ServerError, SvirError
-from svir_core.http_message import Secret
 from svir_core.limits import Limits
 from svir_core.message import Image, Message
 from svir_core.request import Request
+from svir_core.secret import Secret
 from svir_core.wire.api import Alternative, Api, CodecOptions, Compat, Mode, Model, ModelPage
 from svir_core.wire.openai_chat import API, ChatCompletions, Decoder
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_core.errors import ConfigError, ContextOverflowError, ProtocolError, ServerError, SvirError
-from svir_core.http_message import Secret
 from svir_core.limits import Limits
 from svir_core.message import Image
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request
+from svir_core.secret import Secret
 from svir_core.wire import names
 from svir_core.wire.api import Api, CodecOptions, Compat, Model, ModelPage
 from svir_core.wire.openai_responses import API, Decoder, Responses
