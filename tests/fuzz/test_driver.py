@@ -190,7 +190,7 @@ def test_quadratic_work_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     copies: list[bytes] = []
 
     def slow(self: sse.Framer, data: bytes) -> Iterable[sse.Frame]:
-        copies[:] = [b"x" * (self._base * 20)]  # as a buffer that is copied for every push
+        copies[:] = [b"x" * (self._base * 60)]  # as a buffer that is copied for every push
         return push(self, data)
 
     chunk = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
