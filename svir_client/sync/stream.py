@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -40,7 +41,7 @@ NOTHING: Final[Iterator[Any]] = iter(())
 """A batch that has been handed over; it ends at once however often it is asked, so that one does for all."""
 
 
-class SyncOpenResponse(Unique, Generic[R, Item]):
+class SyncOpenResponse(Unique, ABC, Generic[R, Item]):
     """What every open response has: the block it lives in, its head, and the items of each read in turn."""
 
     __slots__ = ("_batch", "_closed", "_feed", "_response", "_turn")
@@ -53,9 +54,9 @@ class SyncOpenResponse(Unique, Generic[R, Item]):
         self._turn = threading.Lock()
 
     @staticmethod
+    @abstractmethod
     async def _read_once(response: R) -> list[Item]:
         """On the loop thread: the items of the next read, none at the end."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         refuse_event_loop()
