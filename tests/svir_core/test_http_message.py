@@ -307,3 +307,12 @@ def test_checked_headers_are_a_tuple_that_shows_the_names_alone() -> None:
     assert headers == (("x-a", KEY), ("x-b", KEY))
     assert shown(headers).count("x-a: <withheld>") == shown(headers).count("x-b: <withheld>") == 5
     assert KEY not in shown(headers)
+
+
+@pytest.mark.parametrize("of_the_call", [False, True])
+def test_a_header_that_the_key_would_replace_is_refused(of_the_call: bool) -> None:
+    given = (("x-api-key", "mine"),)
+    endpoint = Endpoint.parse("https://h", headers=() if of_the_call else given)
+    with pytest.raises(ConfigError, match="'x-api-key' carries the key") as caught:
+        post(endpoint, key_headers=(("x-api-key", KEY),), headers=given if of_the_call else ())
+    assert "mine" not in str(caught.value)
