@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import traceback
+from typing import Any
 
 import pytest
 
@@ -219,9 +220,10 @@ def test_a_mistake_among_the_options_shows_no_key_and_no_address() -> None:
 
 
 def test_mistakes_are_raised_before_anything_is_sent() -> None:
+    words: Any = "hi"
     with connected() as (peer, client):
         with pytest.raises(ConfigError, match="takes a Request"):
-            client.stream("hi")  # type: ignore[arg-type]  # the mistake
+            client.stream(words)
         with pytest.raises(AttachmentError):
             client.complete(Request("m").message(Message.user(TextFile.path("/no/such/file"))))
         assert peer.connections == ()

@@ -310,6 +310,11 @@ async def test_one_object_limits_every_client_that_has_it() -> None:
         assert await waits(other)
 
 
+def wrong(value: Any) -> Any:
+    """A value of another type, as a caller without a checker may give it."""
+    return value
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -318,10 +323,10 @@ async def test_one_object_limits_every_client_that_has_it() -> None:
         lambda: Limit(rate=(0, 1.0)),
         lambda: Limit(rate=(1, 0.0)),
         lambda: Limit(rate=(1, math.nan)),
-        lambda: Limit(rate=60),  # type: ignore[arg-type]  # what a caller without a checker may do
-        lambda: Limit(rate=(1, 2, 3)),  # type: ignore[arg-type]  # the same
-        lambda: Limit(clock=1.0),  # type: ignore[arg-type]  # the same
-        lambda: Limit(sleep=1.0),  # type: ignore[arg-type]  # the same
+        lambda: Limit(rate=wrong(60)),
+        lambda: Limit(rate=wrong((1, 2, 3))),
+        lambda: Limit(clock=wrong(1.0)),
+        lambda: Limit(sleep=wrong(1.0)),
     ],
 )
 def test_wrong_options(make: Callable[[], Limit]) -> None:

@@ -271,6 +271,11 @@ async def test_a_client_that_is_closed_meanwhile_is_not_asked_again() -> None:
 # --- options -------------------------------------------------------------------------------------
 
 
+def wrong(value: Any) -> Any:
+    """A value of another type, as a caller without a checker may give it."""
+    return value
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -280,9 +285,9 @@ async def test_a_client_that_is_closed_meanwhile_is_not_asked_again() -> None:
         lambda: Retry.transient(1, until="last_event"),
         lambda: Retry.transient(1, within=0),
         lambda: Retry.transient(1, within=math.nan),
-        lambda: Retry.transient(1, sleep=None),  # type: ignore[arg-type]  # what a caller without a checker may do
-        lambda: Retry.transient(1, random=0.5),  # type: ignore[arg-type]  # the same
-        lambda: Retry.transient(1, clock=0.5),  # type: ignore[arg-type]  # the same
+        lambda: Retry.transient(1, sleep=wrong(None)),
+        lambda: Retry.transient(1, random=wrong(0.5)),
+        lambda: Retry.transient(1, clock=wrong(0.5)),
     ],
 )
 def test_wrong_options(make: Callable[[], Retry]) -> None:

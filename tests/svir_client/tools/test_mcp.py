@@ -266,13 +266,14 @@ async def test_a_list_without_an_end_and_a_box_without_a_session() -> None:
             with pytest.raises(ProtocolError, match=f"more than {PAGES} pages"):
                 await box.refresh()
             assert [tool.name for tool in box.tools()] == ["a"]  # the old list stays
+    neither: Any = peer
     alone = McpTools()
     assert alone.tools() == ()
     assert (await alone.call(call("a"))).content == "unknown tool: a"
     with pytest.raises(ConfigError, match="no session yet"):
         await alone.refresh()
     with pytest.raises(ConfigError, match="takes a Client or a ClientSession"):
-        await alone.use(peer)  # type: ignore[arg-type] # that it is none is the case
+        await alone.use(neither)
     with pytest.raises(ConfigError, match="timeout"):
         McpTools(timeout=0)
 
