@@ -15,11 +15,15 @@ from svir_core.errors import (
     ContentFilterError,
     ContextOverflowError,
     ErrorKind,
+    MaxRoundsError,
+    MaxToolCallsError,
     ProtocolError,
     RateLimitedError,
     ResponseLimitError,
     ResponseTimeoutError,
     ServerError,
+    SessionInUseError,
+    StoreError,
     SvirError,
     TransportError,
     TruncatedStreamError,
@@ -28,9 +32,13 @@ from svir_core.errors import (
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.exchange import READ_STREAM, Exchange, ReadError, ReadStream, Retry
 from svir_core.explanation import Attempt, Explanation, Finding
+from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.history import HistoryFault, HistoryFaultCode, check_history
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import Limits
+from svir_core.loop import LoopPhase, ToolLoop
+from svir_core.loop_limits import LoopLimits
+from svir_core.loop_step import AskApproval, CallModel, Finished, LoopStep, RunTools
 from svir_core.message import (
     BytesSource,
     CachePoint,
@@ -50,6 +58,7 @@ from svir_core.message import (
     ToolResult,
     UrlSource,
 )
+from svir_core.price import Prices, cost
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Toolbox, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
@@ -131,6 +140,20 @@ __all__ = (
     "ResponseHead",
     "Compatibility",
     "Compat",
+    # rounds of model and tools without I/O
+    "ToolLoop",
+    "LoopLimits",
+    "LoopPhase",
+    "LoopStep",
+    "CallModel",
+    "RunTools",
+    "AskApproval",
+    "Finished",
+    "Generation",
+    "GenerationOutcome",
+    "Progress",
+    "Prices",
+    "cost",
     # what is found out: a recording explained, a history judged
     "explain",
     "Explanation",
@@ -156,6 +179,10 @@ __all__ = (
     "UnsupportedError",
     "ResponseLimitError",
     "AttachmentError",
+    "MaxRoundsError",
+    "MaxToolCallsError",
+    "SessionInUseError",
+    "StoreError",
     "ConfigError",
     # itself
     "__version__",

@@ -13,12 +13,16 @@
     ├── UnsupportedError          well formed, but nothing svir can carry
     ├── ResponseLimitError        a bound of ``Limits`` was passed
     ├── AttachmentError           a file that cannot be read, measured or encoded
+    ├── MaxRoundsError            a generation wanted more rounds than it may have
+    ├── MaxToolCallsError         a generation wanted more calls than it may make
+    ├── SessionInUseError         another generation has the session
+    ├── StoreError                a store of sessions failed
     └── ConfigError               the caller's mistake (also a ValueError)
 
 ``detail`` is always our own words. What the server said stands behind ``server_message()`` and is
 never part of ``str()`` or ``repr()``, so that a log line cannot leak a prompt; pickles keep it. Nothing
 else of a call is reachable from an error but by its traceback: no request, no header, no address.
-Source: 00-architecture section 3, 10-chat-completions section 11.
+Source: 00-architecture section 3, 10-chat-completions section 11, 50-runtime.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from svir_core.limits import SERVER_MESSAGE_BYTES
 
 if TYPE_CHECKING:
+    from svir_core.generation import Progress
     from svir_core.response import Anomaly, Partial
 
 
@@ -48,6 +53,10 @@ class ErrorKind(StrEnum):
     UNSUPPORTED = "unsupported"
     RESPONSE_LIMIT = "response_limit"
     ATTACHMENT = "attachment"
+    MAX_ROUNDS = "max_rounds"
+    MAX_TOOL_CALLS = "max_tool_calls"
+    SESSION_IN_USE = "session_in_use"
+    STORE = "store"
     CONFIG = "config"
 
 
@@ -73,6 +82,7 @@ class SvirError(Exception):
         partial: what was delivered before the error, or ``None`` when nothing could be.
         anomalies: what a lenient decoder had forgiven before it failed.
         offset: the byte of the response body where the offending event began, or ``None``.
+        progress: what the generation had come to that it ended; ``None`` outside of one.
     """
 
     kind: ClassVar[ErrorKind]
@@ -90,6 +100,7 @@ class SvirError(Exception):
         anomalies: tuple[Anomaly, ...] = (),
         offset: int | None = None,
         retryable: bool | None = None,
+        progress: Progress | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -101,6 +112,7 @@ class SvirError(Exception):
         self.partial = partial
         self.anomalies = anomalies
         self.offset = offset
+        self.progress = progress
         self._server_message = None if server_message is None else _clip(server_message, SERVER_MESSAGE_BYTES)
 
     def server_message(self) -> str | None:
@@ -118,7 +130,12 @@ class SvirError(Exception):
             "anomalies": self.anomalies,
             "offset": self.offset,
             "retryable": self.retryable,
+            "progress": self.progress,
         }
+
+    def without_progress(self) -> SvirError:
+        """The error as it was before it ended a generation: a new one, without a traceback."""
+        return _rebuild(type(self), self.detail, self._fields() | {"progress": None})
 
     def __repr__(self) -> str:
         status = "" if self.status is None else f", status={self.status}"
@@ -214,6 +231,30 @@ class AttachmentError(SvirError):
     """An attachment that cannot be read, changed since it was measured, or cannot be encoded."""
 
     kind = ErrorKind.ATTACHMENT
+
+
+class MaxRoundsError(SvirError):
+    """The last round that a generation may have asked for another one (``LoopLimits.rounds``)."""
+
+    kind = ErrorKind.MAX_ROUNDS
+
+
+class MaxToolCallsError(SvirError):
+    """An answer asked for more calls than its generation may still make (``LoopLimits.tool_calls``)."""
+
+    kind = ErrorKind.MAX_TOOL_CALLS
+
+
+class SessionInUseError(SvirError):
+    """Another generation, in this process or another one, has the session."""
+
+    kind = ErrorKind.SESSION_IN_USE
+
+
+class StoreError(SvirError):
+    """A store of sessions failed: its disk, its database, or what it had stored."""
+
+    kind = ErrorKind.STORE
 
 
 class ConfigError(SvirError, ValueError):

@@ -41,6 +41,11 @@ class Usage:
     cache_read: int | None = None
     cache_write: int | None = None
 
+    def plus(self, other: Usage) -> Usage:
+        """Both together. A counter that one of them does not have is not known of both (50, Loop); zero is a value."""
+        pairs = zip(attrs.astuple(self), attrs.astuple(other), strict=True)
+        return Usage(*(None if one is None or more is None else one + more for one, more in pairs))
+
 
 @attrs.frozen
 class Timing:

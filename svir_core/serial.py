@@ -22,10 +22,15 @@ from svir_core import (
     errors,
     event,
     explanation,
+    generation,
     history,
     http_message,
     limits,
+    loop,
+    loop_limits,
+    loop_step,
     message,
+    price,
     quirk,
     request,
     response,
@@ -63,6 +68,7 @@ _PART: Final = _tagged(
     *_RESULT_PARTS, message.Reasoning, message.ToolCall, message.ToolResult, message.Opaque, message.CachePoint
 )
 _PARTS: Final = Array(_PART)
+_CALLS: Final = Array(_tagged(message.ToolCall))
 _OPAQUE: Final = Optional(_tagged(message.Opaque))
 _USAGE: Final = Optional(_tagged(response.Usage))
 _ANOMALIES: Final = Array(_tagged(response.Anomaly))
@@ -83,6 +89,7 @@ def _error(tag: str, cls: type[SvirError]) -> Row:
         Field("anomalies", _ANOMALIES, (), attrgetter("anomalies")),
         Field("offset", _MAYBE_INTEGER, None, attrgetter("offset")),
         Field("retryable", BOOLEAN, cls.retryable, attrgetter("retryable")),
+        Field("progress", Optional(_tagged(generation.Progress)), None, attrgetter("progress")),
     )
     return Row(cls, tag, fields)
 
@@ -100,6 +107,10 @@ _ERRORS: Final[Mapping[str, type[SvirError]]] = {
     "unsupported_error": errors.UnsupportedError,
     "response_limit_error": errors.ResponseLimitError,
     "attachment_error": errors.AttachmentError,
+    "max_rounds_error": errors.MaxRoundsError,
+    "max_tool_calls_error": errors.MaxToolCallsError,
+    "session_in_use_error": errors.SessionInUseError,
+    "store_error": errors.StoreError,
     "config_error": errors.ConfigError,
 }
 _EVENT: Final = _tagged(event.TextDelta, event.ReasoningDelta, event.ToolCallDelta, event.Completed)
@@ -280,6 +291,58 @@ TABLE: Final = (
         quirks=Flags(quirk.Quirk),
         excerpt=BASE64,
     ),
+    # generations
+    record(
+        "tool_loop",
+        loop.ToolLoop,
+        request=_tagged(request.Request),
+        limits=_tagged(loop_limits.LoopLimits),
+        requires_approval=Array(STRING, frozenset),
+        start=INTEGER,
+        phase=Word(loop.LoopPhase),
+        rounds=INTEGER,
+        tool_calls=INTEGER,
+        usage=_tagged(response.Usage),
+        completion=Optional(_tagged(response.Completion)),
+        approvals=JSON,
+        outcome=Word(generation.GenerationOutcome),
+        error=Optional(_tagged(*_ERRORS.values())),
+    ),
+    word("loop_phase", loop.LoopPhase),
+    record(
+        "loop_limits",
+        loop_limits.LoopLimits,
+        rounds=INTEGER,
+        tool_calls=INTEGER,
+        parallel=INTEGER,
+        stop_on_tool_error=BOOLEAN,
+    ),
+    record("call_model", loop_step.CallModel, request=_tagged(request.Request), round=INTEGER),
+    record("run_tools", loop_step.RunTools, calls=_CALLS, round=INTEGER),
+    record("ask_approval", loop_step.AskApproval, calls=_CALLS, round=INTEGER),
+    record("finished", loop_step.Finished, response=_tagged(generation.Generation)),
+    record(
+        "generation",
+        generation.Generation,
+        completion=_tagged(response.Completion),
+        messages=Array(_tagged(message.Message)),
+        usage=_tagged(response.Usage),
+        rounds=INTEGER,
+        tool_calls=INTEGER,
+        outcome=Word(generation.GenerationOutcome),
+        awaiting=_CALLS,
+    ),
+    record(
+        "progress",
+        generation.Progress,
+        completion=Optional(_tagged(response.Completion)),
+        messages=Array(_tagged(message.Message)),
+        usage=_tagged(response.Usage),
+        rounds=INTEGER,
+        tool_calls=INTEGER,
+    ),
+    word("generation_outcome", generation.GenerationOutcome),
+    record("prices", price.Prices, input=STRING, output=STRING, cache_read=_MAYBE_STRING, cache_write=_MAYBE_STRING),
     # errors
     word("error_kind", errors.ErrorKind),
     *(_error(tag, cls) for tag, cls in _ERRORS.items()),

@@ -20,6 +20,7 @@ from svir_core.errors import (
     TransportError,
     TruncatedStreamError,
 )
+from svir_core.generation import Progress
 from svir_core.limits import SERVER_MESSAGE_BYTES
 from svir_core.message import Text
 from svir_core.response import Anomaly, AnomalyCode, Partial
@@ -42,12 +43,13 @@ def full(cls: type[SvirError], message: str | None = "the server's words") -> Sv
         anomalies=(Anomaly(AnomalyCode.UNKNOWN_FIELD, 3, b"x"),),
         offset=7,
         retryable=not cls.retryable,
+        progress=Progress(rounds=2),
     )
 
 
 def test_there_is_one_class_for_every_kind() -> None:
     assert {cls.kind for cls in CLASSES} == set(ErrorKind)
-    assert len(CLASSES) == len(ErrorKind) == 13
+    assert len(CLASSES) == len(ErrorKind) == 17
     assert all(cls.__name__ in (errors.__doc__ or "") for cls in CLASSES)
 
 

@@ -25,6 +25,7 @@ from svir_core.call import ReadError, ReadStream
 from svir_core.errors import (
     ConfigError,
     ErrorKind,
+    MaxRoundsError,
     ProtocolError,
     RateLimitedError,
     ServerError,
@@ -34,10 +35,14 @@ from svir_core.errors import (
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.explanation import Attempt, Explanation, Finding
+from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.history import HistoryFault, HistoryFaultCode
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.json_text import NESTING
 from svir_core.limits import Limits
+from svir_core.loop import LoopPhase, ToolLoop
+from svir_core.loop_limits import LoopLimits
+from svir_core.loop_step import AskApproval, CallModel, Finished, RunTools
 from svir_core.message import (
     BytesSource,
     CachePoint,
@@ -54,6 +59,7 @@ from svir_core.message import (
     ToolResult,
     UrlSource,
 )
+from svir_core.price import Prices
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
@@ -178,6 +184,40 @@ GOLDEN: dict[str, Any] = {
         [Quirk.FINISH_OPEN | Quirk.DONE_OPTIONAL],
     ),
     "finding": Finding("a", 0),
+    "tool loop": ToolLoop(Request("m").user("hi")),
+    "tool loop that failed": ToolLoop(
+        Request("m").user("hi"),
+        limits=LoopLimits(rounds=1, tool_calls=2, parallel=3, stop_on_tool_error=True),
+        requires_approval=["f"],
+        phase=LoopPhase.APPROVAL,
+        rounds=1,
+        tool_calls=1,
+        usage=Usage(1, 0),
+        completion=Completion(FinishReason.TOOL_CALLS, (ToolCall("c", "f", "{}"),)),
+        approvals={"c": True},
+        outcome=GenerationOutcome.TOOL_ERROR,
+        error=TransportError("refused"),
+    ),
+    "loop phase": LoopPhase.MODEL,
+    "loop limits": LoopLimits(rounds=3),
+    "call model": CallModel(Request("m"), 1),
+    "run tools": RunTools((ToolCall("c", "f", "{}"),), 2),
+    "ask approval": AskApproval((ToolCall("c", "f", "{}"),), 2),
+    "finished": Finished(Generation(Completion(FinishReason.STOP))),
+    "generation": Generation(
+        Completion(FinishReason.STOP),
+        [Message.user("hi")],
+        Usage(output=0),
+        2,
+        3,
+        GenerationOutcome.AWAITING_APPROVAL,
+        [ToolCall("c", "f", "{}")],
+    ),
+    "generation outcome": GenerationOutcome.ANSWERED,
+    "progress": Progress(Completion(FinishReason.STOP), [Message.user("hi")], Usage(output=0), 2, 3),
+    "no progress": Progress(),
+    "prices": Prices(input="0.1", output=2, cache_read="0.01", cache_write=0),
+    "error of a generation": MaxRoundsError("no", progress=Progress(rounds=8)),
     "error kind": ErrorKind.TIMEOUT,
     "config error": ConfigError("no"),
     "server error": ServerError(
@@ -258,6 +298,7 @@ def test_every_error_comes_back_whole(kind: type[SvirError]) -> None:
         server_message="the key is wrong",
         anomalies=(Anomaly(AnomalyCode.NO_CHOICES, 4, b"{}"),),
         offset=17,
+        progress=Progress(rounds=3),
     )
     for again in (serial.loads(serial.dumps(error)), pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
         assert again == error
