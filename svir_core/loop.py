@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import NoneType
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import attrs
 
@@ -30,11 +30,9 @@ from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.loop_limits import LoopLimits
 from svir_core.loop_step import AskApproval, CallModel, Finished, LoopStep, RunTools
 from svir_core.message import Message, Part, Role, ToolCall, ToolResult
+from svir_core.not_run import cut_off, denied
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Usage
-
-_NAME_SHOWN: Final = 64
-"""Characters of a name that a model made up: no tool's that an API takes is longer."""
 
 
 class LoopPhase(StrEnum):
@@ -47,29 +45,32 @@ class LoopPhase(StrEnum):
     FINISHED = "finished"
 
 
+_JUDGED_AGAIN: Final = (LoopPhase.ANSWER, LoopPhase.APPROVAL, LoopPhase.TOOLS)
+"""The phases whose answer other limits may forbid or allow: its calls were not run yet."""
+
+
 def _phase(value: LoopPhase | str) -> LoopPhase:
     return choice(LoopPhase, value, "ToolLoop.phase")
 
 
+def _outcome(value: GenerationOutcome | str) -> GenerationOutcome:
+    return choice(GenerationOutcome, value, "ToolLoop.outcome")
+
+
 def _names(values: Iterable[str]) -> frozenset[str]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ConfigError("ToolLoop.requires_approval is a set of names of tools")
-    names = frozenset(values)
+    names = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (None,)
     if not all(isinstance(name, str) for name in names):
         raise ConfigError("ToolLoop.requires_approval is a set of names of tools")
-    return names
+    return frozenset(names)
 
 
-def denied(call: ToolCall) -> ToolResult:
-    """The result of a call that somebody said no to."""
-    words = f"the call of {call.name[:_NAME_SHOWN]} was not approved: nothing was run"
-    return ToolResult(call.id, words, is_error=True)
-
-
-def cut_off(call: ToolCall) -> ToolResult:
-    """The result of a call whose arguments did not come to their end."""
-    words = f"the arguments of {call.name[:_NAME_SHOWN]} were cut off: nothing was run"
-    return ToolResult(call.id, words, is_error=True)
+def _decisions(values: Mapping[str, bool]) -> dict[str, bool]:
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"decisions are a mapping of the ids of calls, not a {type(values).__name__}")
+    decisions = dict(values)
+    if not all(isinstance(key, str) and isinstance(value, bool) for key, value in decisions.items()):
+        raise ConfigError("a decision is True or False, by the id of its call")
+    return decisions
 
 
 @attrs.define(repr=False)
@@ -104,15 +105,15 @@ class ToolLoop:
     tool_calls: int = attrs.field(default=0, kw_only=True, validator=at_least(0))
     usage: Usage = attrs.field(factory=Usage, kw_only=True, validator=instance_of(Usage))
     completion: Completion | None = attrs.field(default=None, kw_only=True, validator=instance_of(Completion, NoneType))
-    approvals: Mapping[str, bool] = attrs.field(factory=dict[str, bool], kw_only=True)
-    outcome: GenerationOutcome = attrs.field(
-        default=GenerationOutcome.ANSWERED, kw_only=True, converter=GenerationOutcome
-    )
+    approvals: Mapping[str, bool] = attrs.field(factory=dict[str, bool], kw_only=True, converter=_decisions)
+    outcome: GenerationOutcome = attrs.field(default=GenerationOutcome.ANSWERED, kw_only=True, converter=_outcome)
     error: SvirError | None = attrs.field(default=None, kw_only=True, validator=instance_of(SvirError, NoneType))
 
     def __attrs_post_init__(self) -> None:
         if self.phase is not LoopPhase.MODEL and self.completion is None:
             raise ConfigError(f"a ToolLoop in phase {self.phase.value!r} needs the answer that led there")
+        if (self.phase is LoopPhase.ANSWER and self.error is None) or (self.phase is LoopPhase.FINISHED and self.error):
+            raise ConfigError("a ToolLoop has an error in phase 'answer', and none in phase 'finished'")
         if self.start >= 0:
             return
         messages = self.request.messages
@@ -133,7 +134,7 @@ class ToolLoop:
             return AskApproval(self._undecided(self.completion), self.rounds)
         if self.phase is LoopPhase.TOOLS:
             return RunTools(self._runnable(self.completion), self.rounds)
-        return Finished(self._generation(self.completion))
+        return Finished(self.generation)
 
     def model_answered(self, completion: Completion) -> None:
         """The model's answer to ``CallModel``. When it may not stand, ``next()`` raises why:
@@ -143,7 +144,8 @@ class ToolLoop:
         """
         self._expect(LoopPhase.MODEL, "model_answered")
         answer = expect(completion, Completion, "the answer of a model")
-        usage = answer.usage or Usage()
+        usage = Usage() if answer.usage is None else expect(answer.usage, Usage, "the usage of an answer")
+        Message.assistant(*answer.parts)  # refuses what is no part, before anything has changed
         self.usage = self.usage.plus(usage) if self.rounds else usage
         self.rounds += 1
         self.completion = answer
@@ -153,12 +155,10 @@ class ToolLoop:
     def approved(self, decisions: Mapping[str, bool]) -> None:
         """What was said of the calls of ``AskApproval``: a yes or no for each, by id."""
         answer = self._expect(LoopPhase.APPROVAL, "approved")
-        asked = {call.id for call in self._undecided(answer)}
-        if not isinstance(decisions, Mapping) or set(decisions) != asked:
+        told = _decisions(decisions)
+        if told.keys() != {call.id for call in self._undecided(answer)}:
             raise ConfigError("approved() takes a decision for each call that was asked about, by its id")
-        if not all(isinstance(decision, bool) for decision in decisions.values()):
-            raise ConfigError("approved(): a decision is True or False")
-        self.approvals = dict(decisions)
+        self.approvals = told
         self._begin_tools(answer)
 
     def tools_answered(self, results: Iterable[ToolResult]) -> None:
@@ -178,17 +178,36 @@ class ToolLoop:
     def resume(self, limits: LoopLimits | None = None) -> None:
         """Go on after an error, at the step that failed, with other ``limits`` where these are given.
 
-        After ``MaxRoundsError`` and ``MaxToolCallsError`` the answer is judged again: the model is not asked twice.
+        An answer whose calls were not run yet is judged again by them, so after ``MaxRoundsError`` and
+        ``MaxToolCallsError`` the model is not asked twice. A decision on its calls stays.
         """
         if limits is not None:
             self.limits = expect(limits, LoopLimits, "limits")
         self.error = None
-        if self.phase is LoopPhase.ANSWER and self.completion is not None:
+        if self.completion is not None and self.phase in _JUDGED_AGAIN:
             self._judge(self.completion)
+        elif self.phase is LoopPhase.MODEL and self.rounds >= self.limits.rounds:
+            self.error = self._max_rounds()
 
     def with_history(self, messages: Iterable[Message]) -> ToolLoop:
         """The same loop over these messages, for who keeps the history apart from it. Nothing is checked."""
         return attrs.evolve(self, request=self.request.replace(messages=messages))
+
+    @property
+    def generation(self) -> Generation:
+        """What it has come to, finished or waiting for approval; ``ConfigError`` in every other state."""
+        waits = self.phase is LoopPhase.APPROVAL
+        if self.completion is None or self.error is not None or not (waits or self.phase is LoopPhase.FINISHED):
+            raise ConfigError("the loop goes on: it has come to nothing yet")
+        return Generation(
+            self.completion,
+            self._own_messages(),
+            self.usage,
+            self.rounds,
+            self.tool_calls,
+            GenerationOutcome.AWAITING_APPROVAL if waits else self.outcome,
+            self._undecided(self.completion) if waits else (),
+        )
 
     @property
     def progress(self) -> Progress:
@@ -213,7 +232,7 @@ class ToolLoop:
         """What an answer leads to (51 section 1.5 G: calls first, then rounds)."""
         calls = answer.calls
         self.phase = LoopPhase.ANSWER
-        if len(calls) > self.limits.tool_calls - self.tool_calls:
+        if calls and len(calls) > self.limits.tool_calls - self.tool_calls:
             self.error = MaxToolCallsError(
                 f"round {self.rounds} asks for {len(calls)} calls after {self.tool_calls} were made, "
                 f"and {self.limits.tool_calls} is the most"
@@ -225,7 +244,7 @@ class ToolLoop:
             self._append(Message.assistant(*answer.parts))
             self.phase = LoopPhase.FINISHED
         elif self.rounds >= self.limits.rounds:
-            self.error = MaxRoundsError(f"round {self.rounds} is the last, and its answer asks for another")
+            self.error = self._max_rounds()
         elif not calls:
             self._append(Message.assistant(*answer.parts))
             self.phase = LoopPhase.MODEL
@@ -234,13 +253,17 @@ class ToolLoop:
         else:
             self._begin_tools(answer)
 
+    def _max_rounds(self) -> MaxRoundsError:
+        return MaxRoundsError(f"another round is needed after {self.rounds}, and {self.limits.rounds} is the most")
+
     def _begin_tools(self, answer: Completion) -> None:
         self.phase = LoopPhase.TOOLS
         if not self._runnable(answer):
             self._store(answer, {})
 
     def _undecided(self, answer: Completion) -> tuple[ToolCall, ...]:
-        return tuple(call for call in answer.calls if call.complete and call.name in self.requires_approval)
+        asked = (call for call in answer.calls if call.complete and call.name in self.requires_approval)
+        return tuple(call for call in asked if call.id not in self.approvals)
 
     def _runnable(self, answer: Completion) -> tuple[ToolCall, ...]:
         return tuple(call for call in answer.calls if call.complete and self.approvals.get(call.id, True))
@@ -259,11 +282,6 @@ class ToolLoop:
 
     def _own_messages(self) -> tuple[Message, ...]:
         return self.request.messages[self.start :]
-
-    def _generation(self, completion: Completion) -> Generation:
-        return Generation(
-            completion, self._own_messages(), self.usage, self.rounds, self.tool_calls, outcome=self.outcome
-        )
 
 
 def _kept(part: Part) -> Part:

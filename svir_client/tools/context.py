@@ -20,6 +20,7 @@ class ToolContext:
         run_id: the generation that asked for the call; ``None`` outside of one.
         call_id: the call's id; set for each call by the toolbox.
         state: the session's cache, never stored and never traced; ``None`` outside of one.
+        approved: ids of calls that somebody has approved, so that nobody else is asked.
         on_error: told of an exception that a tool raised, which the model is not; what it raises is raised.
     """
 
@@ -27,4 +28,5 @@ class ToolContext:
     run_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     call_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     state: Any = attrs.field(default=None, kw_only=True, repr=False, eq=False)
+    approved: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, validator=instance_of(frozenset))
     on_error: Callable[[Exception], object] | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from svir_core.message import ToolCall, ToolResult
-
-_NAME_SHOWN: Final = 64
-"""Characters of a name that a model made up: no tool's that an API takes is longer."""
+from svir_core.not_run import NAME_SHOWN
 
 
 def failed(call: ToolCall, words: str | None = None) -> ToolResult:
@@ -17,12 +13,7 @@ def failed(call: ToolCall, words: str | None = None) -> ToolResult:
 
 def unknown(call: ToolCall) -> ToolResult:
     """The result of a call of a tool that is not there."""
-    return failed(call, f"unknown tool: {call.name[:_NAME_SHOWN]}")
-
-
-def cut_off(call: ToolCall) -> ToolResult:
-    """The result of a call whose arguments did not come to their end."""
-    return failed(call, f"the arguments of {call.name} were cut off: nothing was run")
+    return failed(call, f"unknown tool: {call.name[:NAME_SHOWN]}")
 
 
 def refused(call: ToolCall) -> ToolResult:

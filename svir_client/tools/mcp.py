@@ -16,11 +16,12 @@ import anyio
 import orjson
 
 from svir_client.tools.context import ToolContext
-from svir_client.tools.failure import cut_off, failed, late, unknown
+from svir_client.tools.failure import failed, late, unknown
 from svir_client.unique import Unique
 from svir_core.check import seconds
 from svir_core.errors import ConfigError, ProtocolError
 from svir_core.message import Image, Media, ResultPart, Text, TextFile, ToolCall, ToolResult
+from svir_core.not_run import cut_off
 from svir_core.request import Tool
 
 try:

@@ -11,17 +11,18 @@ import attrs
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
 from svir_client.tools.context import ToolContext
 from svir_client.tools.error import ToolError
-from svir_client.tools.failure import cut_off, failed, late, refused, unknown
+from svir_client.tools.failure import failed, late, refused, unknown
 from svir_client.tools.function_tool import FunctionTool, LateTool, function_tool
 from svir_client.tools.pool import LIMIT, call_all
 from svir_client.tools.result import content_of
 from svir_client.tools.thread import outcome
-from svir_client.tools.toolbox import Toolbox
+from svir_client.tools.toolbox import Toolbox, approval_of
 from svir_client.unique import Unique
 from svir_client.watch import expect_callable
 from svir_core.errors import ConfigError, ProtocolError
 from svir_core.json_text import sanitize
 from svir_core.message import ToolCall, ToolResult
+from svir_core.not_run import cut_off, denied
 from svir_core.request import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -138,6 +139,14 @@ class Tools(Unique):
         for box in self._boxes:
             yield from box.tools()
 
+    @property
+    def requires_approval(self) -> frozenset[str]:
+        """The tools that somebody must approve whom this registry cannot ask: it has no ``approve``. A generation
+        stops before a call of one, until it is told."""
+        own = () if self._approve is not None else self._own.values()
+        inner = [approval_of(box) for box in self._boxes]
+        return frozenset(each.tool.name for each in own if each.requires_approval).union(*inner)
+
     async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
         """The result of ``call``, under its id; as :class:`svir_client.Toolbox` says."""
         if not isinstance(call, ToolCall):
@@ -164,7 +173,7 @@ class Tools(Unique):
         if unread is not None:
             return _failure(call, unread, found, tell, refused)
         if found.requires_approval and not await self._approved(call, here):
-            return failed(call, f"the call of {found.tool.name} was not approved: nothing was run")
+            return denied(call)
         try:
             return ToolResult(call.id, content_of(await found.run(arguments, here)))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is a result; on_error has it
@@ -172,6 +181,8 @@ class Tools(Unique):
         return _failure(call, raised, found, tell, failed)
 
     async def _approved(self, call: ToolCall, context: ToolContext) -> bool:
+        if call.id in context.approved:
+            return True
         approve = self._approve
         if approve is None:
             return False

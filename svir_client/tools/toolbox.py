@@ -12,7 +12,10 @@ from svir_core.request import Tool
 
 @runtime_checkable
 class Toolbox(Protocol):
-    """Tools to offer, as ``Request(tools=toolbox)`` takes them, and a way to run a call of one."""
+    """Tools to offer, as ``Request(tools=toolbox)`` takes them, and a way to run a call of one.
+
+    One that has ``requires_approval`` too, the names of tools, has a generation ask about their calls.
+    """
 
     def tools(self) -> Iterable[Tool]:
         """The tools, in a stable order, their names all different."""
@@ -25,3 +28,15 @@ class Toolbox(Protocol):
         raised or was late. Cancellation, ``KeyboardInterrupt`` and the like are raised.
         """
         ...
+
+
+@runtime_checkable
+class _Approving(Protocol):
+    @property
+    def requires_approval(self) -> Iterable[str]: ...
+
+
+def approval_of(toolbox: Toolbox | None) -> frozenset[str]:
+    """The names that ``toolbox`` has as ``requires_approval``, where it has that: tools whose calls a generation asks
+    about before it runs them, and which are run when ``context.approved`` has the call's id."""
+    return frozenset(toolbox.requires_approval) if isinstance(toolbox, _Approving) else frozenset()
