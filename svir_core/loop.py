@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import NoneType
-from typing import Any, cast
+from typing import Final, cast
 
 import attrs
 
@@ -58,8 +58,9 @@ def _outcome(value: GenerationOutcome | str) -> GenerationOutcome:
 
 
 def _names(values: Iterable[str]) -> frozenset[str]:
-    names = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (None,)
-    if not all(isinstance(name, str) for name in names):
+    given = isinstance(values, Iterable) and not isinstance(values, str)
+    names = tuple(values) if given else ()
+    if not given or not all(isinstance(name, str) for name in names):
         raise ConfigError("ToolLoop.requires_approval is a set of names of tools")
     return frozenset(names)
 
@@ -298,7 +299,7 @@ def _fault(calls: tuple[ToolCall, ...]) -> str | None:
     return None if len({call.id for call in calls}) == len(calls) else "two calls with one id"
 
 
-def _by_call(results: Any) -> dict[str, ToolResult]:
+def _by_call(results: Iterable[ToolResult]) -> dict[str, ToolResult]:
     if not isinstance(results, Iterable):
         raise ConfigError(f"results is a {type(results).__name__}, not a sequence of ToolResult")
     given: dict[str, ToolResult] = {}

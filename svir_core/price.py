@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Final
 
 import attrs
@@ -15,6 +15,12 @@ from svir_core.response import Usage
 PER: Final = 1_000_000
 """Prices are for so many tokens."""
 
+DIGITS: Final = 30
+"""Digits that a price may have before its point, and after it: more than that of any currency."""
+
+_EXACT: Final = Context(prec=200)
+"""Holds every digit of a sum of such prices times 64 bits of tokens, whatever the caller's own context holds."""
+
 
 def _price(value: str | int | Decimal) -> str:
     """A price as the decimal number that was written: a float would not be."""
@@ -23,9 +29,10 @@ def _price(value: str | int | Decimal) -> str:
             price = Decimal(value)
         except InvalidOperation:
             price = Decimal("NaN")
-        if price.is_finite() and price >= 0:
+        places = price.as_tuple().exponent
+        if isinstance(places, int) and price >= 0 and places >= -DIGITS and price.adjusted() < DIGITS:
             return str(price)
-    raise ConfigError("a price is a decimal number of zero or more, as str, int or Decimal")
+    raise ConfigError("a price is a decimal number of zero or more, as str, int or Decimal, of a currency's digits")
 
 
 @attrs.frozen(kw_only=True)
@@ -53,21 +60,22 @@ def cost(usage: Usage | None, prices: Prices | Mapping[str, Prices], model: str 
     matters only where it has a price of its own. Raises ``ConfigError`` when the table has no such model.
     """
     if isinstance(prices, Mapping):
-        if model is None or model not in prices:
+        if not isinstance(model, str) or model not in prices:
             raise ConfigError("the table of prices has none for this model")
         prices = prices[model]
     of = expect(prices, Prices, "prices")
-    if usage is None or usage.input is None or usage.output is None:
+    used = Usage() if usage is None else expect(usage, Usage, "usage")
+    fresh = used.input
+    if fresh is None or used.output is None:
         return None
-    fresh = usage.input
-    total = usage.output * Decimal(of.output)
-    for tokens, price in ((usage.cache_read, of.cache_read), (usage.cache_write, of.cache_write)):
+    total = _EXACT.multiply(used.output, Decimal(of.output))
+    for tokens, price in ((used.cache_read, of.cache_read), (used.cache_write, of.cache_write)):
         if price is None:
             continue
         if tokens is None:
             return None
         fresh -= tokens
-        total += tokens * Decimal(price)
+        total = _EXACT.fma(tokens, Decimal(price), total)
     if fresh < 0:
         return None
-    return (total + fresh * Decimal(of.input)) / PER
+    return _EXACT.divide(_EXACT.fma(fresh, Decimal(of.input), total), PER)

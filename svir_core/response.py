@@ -42,9 +42,13 @@ class Usage:
     cache_write: int | None = None
 
     def plus(self, other: Usage) -> Usage:
-        """Both together. A counter that one of them does not have is not known of both (50, Loop); zero is a value."""
+        """Both together. A counter that one of them does not have is not known of both (50, Loop); zero is a value.
+
+        Neither is one that passes 64 bits, which no JSON form holds.
+        """
         pairs = zip(attrs.astuple(self), attrs.astuple(other), strict=True)
-        return Usage(*(None if one is None or more is None else one + more for one, more in pairs))
+        sums = [None if one is None or more is None else one + more for one, more in pairs]
+        return Usage(*(None if each is None or each >= 2**64 else each for each in sums))
 
 
 @attrs.frozen
