@@ -16,11 +16,13 @@ from svir_client.transport import Transport, TransportResponse
 from svir_core.compat import Compatibility
 
 if TYPE_CHECKING:
+    from svir_client.function_model import FunctionModel
     from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
     from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
     from svir_client.tracing import Trace, TraceEvent, console
 
 _LATE: Final = {
+    "svir_client.function_model": ("FunctionModel",),
     "svir_client.sync": (
         "Client",
         "SyncPartialItems",
@@ -39,6 +41,7 @@ __all__ = (
     "AsyncClient",
     "Client",
     "Compatibility",
+    "FunctionModel",
     # layers
     "Fallback",
     "Layer",

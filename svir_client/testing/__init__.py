@@ -5,6 +5,7 @@ when each connection was closed. Beside it: recorded exchanges, assertions that 
 cancelled at each of its awaits, and the contract of a transport as a test. Source: 30 sections 1 and 7, 11 section D.
 """
 
+from svir_client.function_model import FunctionModel
 from svir_client.testing.cancel import cancelled_at_every_await
 from svir_client.testing.contract import CLAUSES, ContractError, Violation, check_transport
 from svir_client.testing.prefix import assert_prefix_stable
@@ -27,6 +28,7 @@ __all__ = (
     "Reply",
     # who says it
     "Answer",
+    "FunctionModel",
     "MockServer",
     "Outcome",
     "ScriptedTransport",

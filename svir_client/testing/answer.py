@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from svir_client.deltas import deltas
 from svir_client.testing.wait import Gate, Pause, Wait
 from svir_core.errors import ConfigError, SvirError
-from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
+from svir_core.event import Completed, Event, TextDelta
 from svir_core.message import Reasoning, Text, ToolCall
 from svir_core.response import Completion, FinishReason, Usage
 from svir_core.wire.api import Api
@@ -22,19 +23,10 @@ def text_events(pieces: Sequence[str | Wait], finish: FinishReason | str, usage:
 
 def completion_events(completion: Completion) -> list[Event]:
     """The events of an answer: one for each part, then the answer itself."""
-    events: list[Event] = []
-    calls = 0
     for part in completion.parts:
-        if isinstance(part, Text):
-            events.append(TextDelta(part.text))
-        elif isinstance(part, Reasoning):
-            events.append(ReasoningDelta(part.source, part.text))
-        elif isinstance(part, ToolCall):
-            events.append(ToolCallDelta(calls, part.id, part.name, part.arguments))
-            calls += 1
-        else:
+        if not isinstance(part, Text | Reasoning | ToolCall):
             raise ConfigError(f"a {type(part).__name__} is no part of an answer")
-    return [*events, Completed(completion)]
+    return [*deltas(completion.parts), Completed(completion)]
 
 
 def stream_pieces(
