@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -12,14 +13,17 @@ import pytest
 
 from svir_client import AsyncClient, Compatibility
 from svir_client.testing import End, MockServer, Reply
+from svir_client.transport import TransportResponse
 from svir_core.errors import (
     ConfigError,
     ContextOverflowError,
     ResponseLimitError,
     ResponseTimeoutError,
     SvirError,
+    TransportError,
     UnsupportedError,
 )
+from svir_core.http_message import HttpRequest
 from svir_core.limits import DOCUMENT_BYTES, ERROR_BODY_BYTES, Limits
 from svir_core.request import Tool, ToolChoice
 from svir_core.secret import Secret
@@ -95,6 +99,37 @@ async def test_the_clock_of_a_call_is_a_positive_number_of_seconds(value: Any) -
 def test_a_context_is_a_positive_number_of_tokens(value: Any) -> None:
     with pytest.raises(ConfigError, match="context_tokens"):
         AsyncClient.openai(URL, context_tokens=value)
+
+
+class Watched:
+    """A transport that connects to nobody and keeps the clocks it was asked for."""
+
+    def __init__(self) -> None:
+        self.clocks: list[tuple[float | None, float]] = []
+
+    async def open(
+        self,
+        request: HttpRequest,
+        body: AsyncIterator[bytes] | None,
+        *,
+        idle_timeout: float = 0.0,
+        connect_timeout: float | None = None,
+    ) -> TransportResponse:
+        self.clocks.append((connect_timeout, idle_timeout))
+        raise TransportError(f"{request.method} goes nowhere", unsent=True)
+
+    async def aclose(self) -> None:
+        raise AssertionError("a given transport is the caller's to close")
+
+
+@pytest.mark.parametrize("make", [AsyncClient.openai, AsyncClient.responses, AsyncClient.anthropic, AsyncClient.gemini])
+async def test_the_clocks_of_a_client_have_their_defaults(make: Callable[..., AsyncClient]) -> None:
+    transport = Watched()
+    for options in ({}, {"connect_timeout": 1.0, "idle_timeout": 2.0}):
+        async with make(URL, transport=transport, **options) as client:
+            with pytest.raises(TransportError):
+                await client.complete(REQUEST)
+    assert transport.clocks == [(10.0, 300.0), (1.0, 2.0)]
 
 
 async def test_the_idle_limit_of_a_call_replaces_the_clients() -> None:

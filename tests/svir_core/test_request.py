@@ -80,6 +80,12 @@ def test_a_toolbox_is_asked_for_its_tools() -> None:
     assert Tool("f").schema == {"type": "object", "properties": {}}
 
 
+def test_a_tool_without_a_schema_takes_an_empty_object() -> None:
+    assert Tool("f").schema == {"type": "object", "properties": {}}
+    assert Tool("f").schema is not Tool("f").schema
+    assert (Tool("f").description, Tool("f").extra) == ("", {})
+
+
 def test_a_request_is_its_own_copy() -> None:
     extra = {"a": 1}
     request = Request("m", extra=extra)

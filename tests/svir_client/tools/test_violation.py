@@ -79,6 +79,33 @@ def test_deep_nesting_is_a_violation() -> None:
         violations("f", schema)
 
 
+def test_a_union_with_null_is_a_schema() -> None:
+    find = violations("f", {"properties": {"a": {"type": ["string", "null"]}}})
+    assert list(find({"a": None})) == list(find({"a": "x"})) == []
+    assert list(find({"a": 1})) == [(".a", 'expected ["string","null"]')]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "fits"),
+    [
+        ({"type": "integer"}, 1, True),
+        ({"type": "integer"}, 1.0, True),
+        ({"type": "integer"}, 1.5, False),
+        ({"type": "integer"}, True, False),
+        ({"type": "number"}, 1, True),
+        ({"type": "number"}, 1.5, True),
+        ({"type": "number"}, True, False),
+        ({"enum": [1, 2]}, 1.0, True),
+        ({"enum": [1, 2]}, True, False),
+        ({"enum": [0]}, False, False),
+        ({"enum": [True]}, 1, False),
+        ({"const": 1}, True, False),
+    ],
+)
+def test_numbers_are_those_of_json_schema(schema: dict[str, Any], value: Any, fits: bool) -> None:
+    assert (list(violations("f", {"properties": {"a": schema}})({"a": value})) == []) is fits
+
+
 def test_references_inside_what_is_no_schema_are_not_followed() -> None:
     schema = {"enum": [{"$ref": "http://127.0.0.1:1/"}], "properties": {"$ref": {"type": "string"}}}
     assert list(violations("f", schema)({"$ref": "http://127.0.0.1:1/"})) == []

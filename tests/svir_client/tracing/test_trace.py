@@ -8,6 +8,7 @@ import functools
 import gc
 import json
 import logging
+import sys
 import warnings
 from typing import Any
 
@@ -396,3 +397,26 @@ async def test_what_ends_the_process_passes(where: str, error: BaseException) ->
     )
     with pytest.raises(type(error)):
         tell()
+
+
+RUN_ID = """
+import anyio
+from svir_client import Trace
+from svir_client.tracing import memory
+from tests.svir_client.chat import hello
+from tests.svir_client.tracing.traced import traced
+
+sink = memory()
+anyio.run(lambda: traced(hello(), layers=[Trace(sink)], sink=sink))
+print(sink.events[0].run_id)
+"""
+
+
+async def test_a_run_has_an_id_of_its_own() -> None:
+    sinks = [memory() for _ in range(3)]
+    for sink in sinks:
+        await traced(hello(), layers=[Trace(sink)], sink=sink)
+    with anyio.fail_after(SECONDS):
+        elsewhere = await anyio.run_process([sys.executable, "-c", RUN_ID])
+    ids = {event.run_id for sink in sinks for event in sink.events}
+    assert len({*ids, elsewhere.stdout.decode().strip()}) == 4

@@ -222,3 +222,16 @@ def test_dropped_it_is_closed(path: pathlib.Path) -> None:
     assert sink.content
     del sink
     assert measure.open_descriptors() == before
+
+
+def test_a_program_that_is_started_does_not_inherit_it(path: pathlib.Path) -> None:
+    sink = file(path)
+    program = (
+        "import os, sys; opened = [f'/proc/self/fd/{each}' for each in os.listdir('/proc/self/fd')];"
+        "print(any(os.path.realpath(each) == os.path.realpath(sys.argv[1]) for each in opened))"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", program, path], close_fds=False, capture_output=True, check=True, timeout=60
+    )
+    assert started.stdout == b"False\n"
+    sink.close()

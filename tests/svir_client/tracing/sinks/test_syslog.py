@@ -113,3 +113,12 @@ def test_mistakes(options: dict[str, Any], words: str) -> None:
 def test_one_of_a_kind() -> None:
     with pytest.raises(ConfigError):
         pickle.dumps(syslog(("127.0.0.1", 9)))
+
+
+def test_the_defaults(daemon: socket.socket) -> None:
+    sink = syslog(daemon.getsockname())
+    sink.write(START)
+    sink.close()
+    found = RFC_5424.fullmatch(daemon.recv(65536).decode("ascii"))
+    assert found is not None
+    assert (found["priority"], found["app"]) == (str(8 * 1 + 6), "svir")  # user-level, informational
