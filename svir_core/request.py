@@ -203,7 +203,8 @@ class Request:
         temperature, top_p, stop, seed: sampling, as the server understands them.
         include_usage: ask for token counts; ``None`` leaves it to the client; optional.
         send_reasoning: send earlier reasoning back under the key it came with.
-        extra: further top-level fields of the body; may not name one that the codec owns.
+        extra: further top-level fields of the body; may not name one that the codec owns. Inside an object that both
+            write, typed settings win over ``extra``; ``tools`` of it come before the request's own.
     """
 
     model: str = attrs.field(validator=instance_of(str))

@@ -1,55 +1,87 @@
 """The settings of a request's body, and what ``Request.extra`` adds to them.
 
-Three rules hold for all of it. What the codec wrote is never replaced. An object of ``extra`` adds to an
-object of the body (``generationConfig``, ``reasoning``, ``text``), key by key. Lists that the API knows as
-lists of tools are joined, those of ``extra`` first: hosted tools come before local ones.
+Three rules hold for all of it. A typed setting wins over ``extra``: a top-level field that belongs to the codec is
+refused there, and inside an object that both write (``generationConfig``, ``reasoning``, ``text``) ``extra`` adds the
+keys that the codec left open, and those it wrote stay. A setting that a lean retry leaves out stays out. Lists that the
+API knows as lists of tools are joined, those of ``extra`` first: hosted tools come before local ones.
 Source: 00-architecture section 3, 10-chat-completions section 10, 50-runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from types import MappingProxyType
+from typing import Any, Final
 
 from svir_core.errors import ConfigError, UnsupportedError
 from svir_core.request import Request, Tool, ToolMode
-from svir_core.wire.json_value import is_array, is_object
+from svir_core.wire.json_value import Json, is_array, is_object
 
 TOOLS: Final = "tools"
 
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-def with_extra(fields: dict[str, Any], extra: Mapping[str, Any], owned: frozenset[str]) -> dict[str, Any]:
+
+def place(fields: Json, path: tuple[str, ...], value: Any) -> None:
+    """Write ``value`` where ``path`` leads to in ``fields``, objects on the way included."""
+    for key in path[:-1]:
+        fields = fields.setdefault(key, {})
+    fields[path[-1]] = value
+
+
+def with_extra(
+    fields: Json, extra: Json, owned: frozenset[str], left_out: Mapping[str, Any] = NOTHING
+) -> dict[str, Any]:
     """``fields`` and what ``extra`` adds; ``owned`` are top-level fields that it may not set, even where they are not.
 
-    Raises ``ConfigError`` that names the field which belongs to the codec.
+    Inside an object of both the values of ``fields`` win, silently: a model's habits are merged under typed settings,
+    so a collision there is no mistake. ``left_out`` is what would stand in ``fields`` but for a lean retry: there it
+    wins too, so that the retry does not say what ``extra`` had to yield before.
+
+    Raises ``ConfigError`` that names the top-level field which belongs to the codec.
     """
     merged = dict(fields)
-    for key, value in extra.items():
+    for key, value in _yielding(extra, left_out).items():
         if key in owned:
             raise _taken(key)
         known = merged.get(key)
-        if known is None and key not in merged:
+        if key not in merged:
             merged[key] = value
-        elif isinstance(known, Mapping) and isinstance(value, Mapping):
-            merged[key] = _added(cast("Mapping[str, Any]", known), cast("Mapping[str, Any]", value), key)
-        elif key == TOOLS and isinstance(known, list) and isinstance(value, list):
+        elif is_object(known) and is_object(value):
+            merged[key] = _added(known, value) if _of_one_kind(known, value) else known
+        elif key == TOOLS and is_array(known) and is_array(value):
             merged[key] = [*value, *known]
         else:
             raise _taken(key)
     return merged
 
 
-def _added(known: Mapping[str, Any], further: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _of_one_kind(known: Any, further: Any) -> bool:
+    """Whether both are objects whose keys may stand together: an API tells kinds of objects apart by ``type``."""
+    if not (is_object(known) and is_object(further)):
+        return False
+    return not {"type"} <= known.keys() & further.keys() or known["type"] == further["type"]
+
+
+def _added(known: Json, further: Json) -> Json:
     merged = dict(known)
     for key, value in further.items():
-        inner = merged.get(key)
-        if key not in merged:
+        if key not in known:
             merged[key] = value
-        elif isinstance(inner, Mapping) and isinstance(value, Mapping):
-            merged[key] = _added(cast("Mapping[str, Any]", inner), cast("Mapping[str, Any]", value), f"{where}.{key}")
-        else:
-            raise _taken(f"{where}.{key}")
+        elif _of_one_kind(known[key], value):
+            merged[key] = _added(known[key], value)
     return merged
+
+
+def _yielding(extra: Json, left_out: Mapping[str, Any]) -> Json:
+    """``extra`` without the values that those of ``left_out`` would win over."""
+    kept: Json = {}
+    for key, value in extra.items():
+        if key not in left_out:
+            kept[key] = value
+        elif _of_one_kind(left_out[key], value) and (rest := _yielding(value, left_out[key])):
+            kept[key] = rest
+    return kept
 
 
 def _taken(key: str) -> ConfigError:

@@ -28,6 +28,7 @@ from svir_core.wire.settings import (
     check_tool_choice,
     checked_max_tokens,
     offers_tools,
+    place,
     with_extra,
     with_tool_extra,
 )
@@ -82,9 +83,6 @@ def _tools(request: Request) -> list[Json] | None:
 def _tool_choice(request: Request) -> Json | None:
     choice = request.tool_choice
     check_tool_choice(request)
-    thinking = request.extra.get(THINKING)
-    if choice.mode in FORCED and is_object(thinking) and thinking.get("type") == "enabled":
-        raise UnsupportedError("tool_choice: Anthropic Messages forces no call while thinking is enabled")
     one_at_most = request.parallel_tools is False and choice.mode is not ToolMode.NONE
     if not offers_tools(request) or (choice.mode is ToolMode.AUTO and not one_at_most):
         return None
@@ -159,14 +157,16 @@ def optional_fields(request: Request) -> frozenset[str]:
 def _settings(request: Request, omit: frozenset[str]) -> Json:
     """Every field of the body but the system prompt and the messages, as values that JSON can carry."""
     fields: Json = {"model": plain(request.model, "Request.model"), "stream": True}
+    left_out: Json = {}
     for path, read in FIELDS.items():
-        value = None if path[-1] in omit else read(request)
+        value = read(request)
         if value is not None:
-            inner = fields
-            for key in path[:-1]:
-                inner = inner.setdefault(key, {})
-            inner[path[-1]] = plain(value, ".".join(path))
-    return with_extra(fields, plain(request.extra, "Request.extra"), OWNED)
+            place(left_out if path[-1] in omit else fields, path, plain(value, ".".join(path)))
+    merged = with_extra(fields, plain(request.extra, "Request.extra"), OWNED, left_out)
+    thinking = merged.get(THINKING)
+    if request.tool_choice.mode in FORCED and is_object(thinking) and thinking.get("type") == "enabled":
+        raise UnsupportedError("tool_choice: Anthropic Messages forces no call while thinking is enabled")
+    return merged
 
 
 def _marks(settings: Json) -> int:

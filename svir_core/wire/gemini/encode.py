@@ -22,7 +22,7 @@ from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, Too
 from svir_core.wire.admission import admit
 from svir_core.wire.gemini.conversation import Conversation
 from svir_core.wire.json_value import Json, is_array, is_object
-from svir_core.wire.settings import TOOLS, check_tool_choice, checked_max_tokens, with_extra, with_tool_extra
+from svir_core.wire.settings import TOOLS, check_tool_choice, checked_max_tokens, place, with_extra, with_tool_extra
 
 CONFIG: Final = "generationConfig"
 THINKING: Final = "thinkingConfig"
@@ -171,17 +171,15 @@ def _check_exclusive(fields: Json, where: str) -> None:
 def _settings(request: Request, omit: frozenset[str]) -> Json:
     """Every field of the body but the system prompt and the contents, as values that JSON can carry."""
     fields: Json = {}
+    left_out: Json = {}
     for path, read in FIELDS.items():
-        value = None if path[-1] in omit else read(request)
+        value = read(request)
         if value is not None:
-            inner = fields
-            for key in path[:-1]:
-                inner = inner.setdefault(key, {})
-            inner[path[-1]] = plain(value, ".".join(path))
+            place(left_out if path[-1] in omit else fields, path, plain(value, ".".join(path)))
     extra = plain(request.extra, "Request.extra")
     for path in SPELLED:
         _check_spelling(extra, path, "Request.extra")
-    merged = with_extra(fields, extra, OWNED)
+    merged = with_extra(fields, extra, OWNED, left_out)
     config = merged.get(CONFIG)
     if is_object(config):
         _check_exclusive(config, CONFIG)

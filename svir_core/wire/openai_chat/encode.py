@@ -22,7 +22,14 @@ from svir_core.json_text import plain
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolMode
 from svir_core.wire.admission import admit
 from svir_core.wire.openai_chat.conversation import Conversation
-from svir_core.wire.settings import check_tool_choice, checked_max_tokens, with_extra, with_tool_extra
+from svir_core.wire.settings import (
+    TOOLS,
+    check_tool_choice,
+    checked_max_tokens,
+    offers_tools,
+    with_extra,
+    with_tool_extra,
+)
 
 EFFORTS: Final[Mapping[Effort, str]] = {
     Effort.OFF: "none",
@@ -58,11 +65,11 @@ def _tool_choice(request: Request) -> Any:
     if choice.mode is ToolMode.NAMED:
         return {"type": "function", "function": {"name": choice.name}}
     # "none" without a tool on offer says nothing, and some servers refuse it
-    return choice.mode.value if request.tools and choice.mode is not ToolMode.AUTO else None
+    return choice.mode.value if offers_tools(request) and choice.mode is not ToolMode.AUTO else None
 
 
 def _parallel(request: Request) -> bool | None:
-    return request.parallel_tools if request.tools else None  # the API takes the field beside tools only
+    return request.parallel_tools if offers_tools(request) else None  # the API takes the field beside tools only
 
 
 def _response_format(request: Request) -> dict[str, Any] | None:
@@ -83,7 +90,7 @@ FIELDS: Final[Mapping[str, Callable[[Request], Any]]] = {
     "seed": lambda request: request.seed,
     "reasoning_effort": _effort,
     "stream_options": _stream_options,
-    "tools": _tools,
+    TOOLS: _tools,
     "tool_choice": _tool_choice,
     "parallel_tool_calls": _parallel,
     "response_format": _response_format,
@@ -93,8 +100,8 @@ FIELDS: Final[Mapping[str, Callable[[Request], Any]]] = {
 OPTIONAL: Final = ("reasoning_effort", "stream_options")
 """The settings that a lean retry leaves out (10 section 11)."""
 
-OWNED: Final = frozenset({"model", "messages", "stream", "background", "max_completion_tokens", *FIELDS})
-"""What ``Request.extra`` may not set."""
+OWNED: Final = frozenset({"model", "messages", "stream", "background", "max_completion_tokens", *FIELDS}) - {TOOLS}
+"""What ``Request.extra`` may not set. ``tools`` of it come before the request's own: some servers host tools."""
 
 RENAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "max_tokens": ("max_tokens", "max_completion_tokens"),

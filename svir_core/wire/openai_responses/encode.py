@@ -50,6 +50,7 @@ CUSTOM: Final = "custom"
 INCLUDE: Final = "include"
 REASONING: Final = "reasoning"
 STORE: Final = "store"
+TOOL_CHOICE: Final = "tool_choice"
 
 ENCRYPTED: Final = "reasoning.encrypted_content"
 """What is always asked for: without it reasoning cannot go back to a server that stored nothing."""
@@ -120,7 +121,7 @@ FIELDS: Final[Mapping[str, Callable[[Request], Any]]] = {
     "seed": _seed,
     REASONING: _reasoning,
     TOOLS: _tools,
-    "tool_choice": _tool_choice,
+    TOOL_CHOICE: _tool_choice,
     "parallel_tool_calls": _parallel,
     "text": _text,
     "instructions": lambda request: request.system,
@@ -146,15 +147,16 @@ OWNED: Final = frozenset(
         "instructions",
     }
 )
-"""What ``Request.extra`` may not set. ``tools`` of it come before the request's own, keys of ``reasoning`` and ``text``
-beside the codec's, entries of ``include`` too; ``store`` and ``tool_choice`` are taken where the codec has none."""
+"""What ``Request.extra`` may not set. ``tools`` of it come before the request's own, entries of ``include`` and keys
+of ``reasoning`` and ``text`` that the codec left open stand beside the codec's; ``store`` is taken, and ``tool_choice``
+where the codec has none."""
 
 COUNTED: Final = frozenset(
     {
         "model",
         "instructions",
         TOOLS,
-        "tool_choice",
+        TOOL_CHOICE,
         "parallel_tool_calls",
         REASONING,
         "text",
@@ -183,11 +185,12 @@ def _settings(request: Request, omit: frozenset[str]) -> Json:
     include += [entry for entry in asked if entry not in include]
     if include:
         fields[INCLUDE] = include
+    left_out: Json = {}
     for name, read in FIELDS.items():
-        value = None if name in omit else read(request)
+        value = read(request)
         if value is not None:
-            fields[name] = plain(value, name)
-    return with_extra(fields, extra, OWNED)
+            (left_out if name in omit else fields)[name] = plain(value, name)
+    return with_extra(fields, extra, OWNED | (fields.keys() & {TOOL_CHOICE}), left_out)
 
 
 def _omit(names: Iterable[str]) -> frozenset[str]:

@@ -140,7 +140,7 @@ def test_extra_may_not_set_what_the_codec_owns(key: str) -> None:
 def test_what_the_codec_owns_is_the_whole_table() -> None:
     assert {
         *("model", "messages", "stream", "background", "max_tokens", "max_completion_tokens", "temperature"),
-        *("top_p", "stop", "seed", "reasoning_effort", "stream_options", "tools", "tool_choice", "response_format"),
+        *("top_p", "stop", "seed", "reasoning_effort", "stream_options", "tool_choice", "response_format"),
         "parallel_tool_calls",
     } == encode.OWNED
 
