@@ -17,12 +17,14 @@ from svir_core.compat import Compatibility
 
 if TYPE_CHECKING:
     from svir_client.function_model import FunctionModel
+    from svir_client.session import Session, SessionState, SessionStore, SqliteStore
     from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
     from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
     from svir_client.tracing import Trace, TraceEvent, console
 
 _LATE: Final = {
     "svir_client.function_model": ("FunctionModel",),
+    "svir_client.session": ("Session", "SessionState", "SessionStore", "SqliteStore"),
     "svir_client.sync": (
         "Client",
         "SyncPartialItems",
@@ -55,6 +57,11 @@ __all__ = (
     "Trace",
     "TraceEvent",
     "console",
+    # conversations: svir_client.session has what a store of your own needs
+    "Session",
+    "SessionState",
+    "SessionStore",
+    "SqliteStore",
     # tools
     "ToolContext",
     "ToolError",

@@ -1,0 +1,102 @@
+"""A session of a store, for one block: claimed, read or begun, saved as it changes, and released in every case."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from svir_client.session.form import Document, Head, head_text, read_record, system_text
+from svir_client.session.record import SessionRecord
+from svir_client.session.session import Session
+from svir_client.session.unsaved import Storage, Unsaved
+from svir_client.unique import Unique
+from svir_core.errors import ConfigError, StoreError, SvirError
+
+if TYPE_CHECKING:
+    from svir_client.session.store import SessionClaim, SessionStore
+
+LEAVING_SECONDS: Final = 15.0
+"""For the last save, and again for the release, which a cancellation does not cut short: longer than a writer of the
+same SQLite file is waited for, and short enough for a program that ends."""
+
+
+class OpenSession(Unique):
+    """What ``store.session(id)`` gives; entered once, by ``async with``.
+
+    On leaving, whatever the reason, what changed is saved and the session released, in at most 15 s for each: a
+    cancellation waits for that. A save that failed is raised as ``StoreError``, or noted on the exception that the
+    block was left by. A lease of the session that somebody still holds saves no more.
+    """
+
+    __slots__ = ("_claim", "_id", "_storage", "_store", "_system", "_used")
+
+    def __init__(self, store: SessionStore, id: str, system: str | None) -> None:
+        self._store = store
+        self._id = id
+        self._system = None if system is None else system_text(system)
+        self._used = False
+        self._claim: SessionClaim | None = None
+        self._storage: Storage | None = None
+
+    async def __aenter__(self) -> Session:
+        if self._used:
+            raise ConfigError("store.session() is entered once: ask the store for another")
+        self._used = True
+        claim = await self._store.claim(self._id)
+        try:
+            stored = await claim.read()
+            document, unsaved = self._begun() if stored is None else self._stored(stored)
+        except BaseException as error:
+            _note(error, await _within(claim.release, "released"))
+            raise
+        self._claim = claim
+        self._storage = Storage(claim, unsaved)
+        return Session._of(document, self._storage)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        storage, claim = self._storage, self._claim
+        self._storage = self._claim = None
+        if storage is None or claim is None:
+            raise ConfigError("store.session() was not entered")
+        failures: list[SvirError] = []
+        try:
+            failures += await _within(storage.save, "saved")
+        finally:
+            storage.close()
+            failures += await _within(claim.release, "released")
+        if error is None and failures:
+            error = failures.pop(0)
+            _note(error, failures)
+            raise error
+        if error is not None:
+            _note(error, failures)
+
+    def __repr__(self) -> str:
+        return f"<OpenSession {self._id!r}>"
+
+    def _begun(self) -> tuple[Document, Unsaved]:
+        """One that was never written: nothing of it is stored before something is in it."""
+        return Document(self._id, self._system), Unsaved(0, head_text(Head()), head_text(Head(self._system)))
+
+    def _stored(self, stored: SessionRecord) -> tuple[Document, Unsaved]:
+        return read_record(self._id, stored), Unsaved(len(stored.messages), stored.head, stored.head)
+
+
+async def _within(work: Callable[[], Awaitable[None]], done: str) -> list[SvirError]:
+    """What ``work`` failed with, if it did; no cancellation cuts it short but its own time."""
+    try:
+        with anyio.move_on_after(LEAVING_SECONDS, shield=True) as scope:
+            await work()
+    except SvirError as error:
+        return [error]
+    return [StoreError(f"it was not {done} within {LEAVING_SECONDS:g} s")] if scope.cancelled_caught else []
+
+
+def _note(error: BaseException, failures: list[SvirError]) -> None:
+    for failure in failures:
+        error.add_note(f"on leaving its session: {failure.detail}")

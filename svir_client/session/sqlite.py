@@ -1,0 +1,77 @@
+"""The embedded store: sessions in a SQLite file, for all processes of one machine (50, Session)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import TypeVar, cast
+
+import anyio
+
+from svir_client.session.form import session_id
+from svir_client.session.record import SessionRecord
+from svir_client.session.sqlite_claim import SqliteClaim, in_thread, read_session
+from svir_client.session.sqlite_file import connect
+from svir_client.session.store import SessionStore
+from svir_core.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class SqliteStore(SessionStore):
+    """Sessions in the file at ``path``, which is made when it is first used; its folder must be there.
+
+    What was saved survives a crash of the process and of the machine. Beside the file stand its log (``-wal``,
+    ``-shm``), and a folder ``.locks`` with an empty file for each session that was ever claimed, which are never to be
+    removed while a process uses the store. All are for their owner alone (0600, 0700). The file system must be one of
+    this machine. Nothing is open but what a claim holds, so there is nothing to close, and any event loop, thread and
+    forked process may use one store; a claim belongs to the process that made it.
+
+    Every method raises ``StoreError`` when the disk or the database fails: in our words, without its path. One is
+    ``retryable`` when another writer had the database for 10 s. ``ConfigError`` for a ``path`` that is none.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        given = os.fspath(path) if isinstance(cast("object", path), str | os.PathLike) else None
+        if not isinstance(given, str) or not given or "\0" in given or given == ":memory:":
+            raise ConfigError("SqliteStore(path): a path as str or os.PathLike[str]; what is not kept needs no store")
+        self._path = os.path.abspath(given)
+
+    async def claim(self, id: str) -> SqliteClaim:
+        """As :meth:`SessionStore.claim`."""
+        claim = SqliteClaim(self._path, session_id(id))
+        await claim.open()
+        return claim
+
+    async def read(self, id: str) -> SessionRecord | None:
+        """As :meth:`SessionStore.read`."""
+        return await self._connected(lambda connection: read_session(connection, session_id(id)))
+
+    async def ids(self) -> tuple[str, ...]:
+        """As :meth:`SessionStore.ids`."""
+        return await self._connected(
+            lambda connection: tuple(id for (id,) in connection.execute("SELECT id FROM session ORDER BY id"))
+        )
+
+    async def delete(self, id: str) -> bool:
+        """As :meth:`SessionStore.delete`."""
+        claim = await self.claim(id)
+        try:
+            return await claim.delete()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await claim.release()
+
+    def __repr__(self) -> str:
+        return "<SqliteStore>"
+
+    async def _connected(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            with closing(connect(self._path)) as connection:
+                return work(connection)
+
+        return await in_thread(run)

@@ -1,0 +1,185 @@
+"""A session of a SQLite store for one writer: the lock that dies with its process, and the writes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from svir_client.session.record import SessionChange, SessionRecord
+from svir_client.session.sqlite_file import Transaction, connect, lock, translated
+from svir_client.session.store import SessionClaim
+from svir_client.unique import Unique
+from svir_core.check import expect
+from svir_core.errors import SessionInUseError, StoreError
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """What ``work`` gives, in a worker thread that no other work can keep away. A cancellation waits for its end."""
+    return await anyio.to_thread.run_sync(translated, work, limiter=anyio.CapacityLimiter(1))
+
+
+class SqliteClaim(SessionClaim, Unique):
+    """One session of the database at ``path``.
+
+    Two things hold other writers off: a lock of the operating system on a file of this session's own, and, should that
+    ever fail (a file system without locks, a folder that was cleared), the version that each write expects.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_id",
+        "_lock",
+        "_mutex",
+        "_number",
+        "_path",
+        "_process",
+        "_released",
+        "_turn",
+        "_version",
+    )
+
+    def __init__(self, path: str, id: str) -> None:
+        self._path = path
+        self._id = id
+        self._process = os.getpid()
+        self._lock: sqlite3.Connection | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._number: int | None = None
+        self._version = 0
+        self._released = False
+        self._turn = 0
+        self._mutex = threading.Lock()  # a task that asyncio cancels by itself leaves its thread at work
+
+    async def open(self) -> None:
+        """Take the session: ``SessionInUseError`` when another has it."""
+        try:
+            await in_thread(self._open)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.release()
+            raise
+
+    async def read(self) -> SessionRecord | None:
+        """As :meth:`SessionClaim.read`."""
+        return await in_thread(lambda: self._holding(lambda connection: read_session(connection, self._id)))
+
+    async def write(self, change: SessionChange) -> None:
+        """As :meth:`SessionClaim.write`."""
+        expect(change, SessionChange, "SessionClaim.write(change)")
+        self._turn += 1
+        turn = self._turn
+        await in_thread(lambda: self._holding(lambda connection: self._write(connection, change, turn)))
+
+    async def delete(self) -> bool:
+        """Forget the session; whether there was one."""
+        return await in_thread(lambda: self._holding(self._delete))
+
+    async def release(self) -> None:
+        """As :meth:`SessionClaim.release`."""
+        await in_thread(self._close)
+
+    # --- in a worker thread ----------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        with self._mutex:
+            if self._released:
+                return
+            self._lock = lock(_lock_path(self._path, self._id))
+            if self._lock is None:
+                raise SessionInUseError("another writer has this session")
+            self._connection = connect(self._path)
+            row = self._connection.execute("SELECT number, version FROM session WHERE id = ?", (self._id,)).fetchone()
+            if row is not None:
+                self._number, self._version = row
+
+    def _holding(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._mutex:
+            if self._process != os.getpid():
+                raise StoreError("the claim is of the process that forked this one")
+            if self._connection is None:
+                raise StoreError("the claim was released")
+            return work(self._connection)
+
+    def _write(self, connection: sqlite3.Connection, change: SessionChange, turn: int) -> None:
+        if turn != self._turn:  # its task was cancelled before this thread came to it, and has written again
+            raise StoreError("a later write has overtaken this one")
+        connection.execute("BEGIN IMMEDIATE")
+        with closing(Transaction(connection)) as transaction:
+            number = self._write_head(connection, change.head)
+            (stored,) = connection.execute(
+                "SELECT coalesce(max(position) + 1, 0) FROM message WHERE session = ?", (number,)
+            ).fetchone()
+            if stored < change.keep:
+                raise StoreError(f"{change.keep} messages cannot stay: {stored} are stored")
+            connection.execute("DELETE FROM message WHERE session = ? AND position >= ?", (number, change.keep))
+            connection.executemany(
+                "INSERT INTO message (session, position, body) VALUES (?, ?, ?)",
+                [(number, position, body) for position, body in enumerate(change.append, change.keep)],
+            )
+            transaction.commit()
+        self._number = number
+        self._version += 1
+
+    def _write_head(self, connection: sqlite3.Connection, head: str) -> int:
+        """The number of the session, whose head is now ``head``."""
+        if self._number is None:
+            begun = connection.execute(
+                "INSERT OR IGNORE INTO session (id, version, head) VALUES (?, 1, ?)", (self._id, head)
+            )
+            number = begun.lastrowid if begun.rowcount == 1 else None
+        else:
+            changed = connection.execute(
+                "UPDATE session SET version = version + 1, head = ? WHERE number = ? AND version = ?",
+                (head, self._number, self._version),
+            )
+            number = self._number if changed.rowcount == 1 else None
+        if number is None:
+            raise StoreError("another writer has changed this session: the claim was lost")
+        return number
+
+    def _delete(self, connection: sqlite3.Connection) -> bool:
+        connection.execute("BEGIN IMMEDIATE")
+        with closing(Transaction(connection)) as transaction:
+            connection.execute("DELETE FROM message WHERE session = ?", (self._number,))
+            deleted = connection.execute("DELETE FROM session WHERE number = ?", (self._number,)).rowcount
+            transaction.commit()
+        return deleted > 0
+
+    def _close(self) -> None:
+        """The lock goes last: the log may be written back until then."""
+        with self._mutex:
+            self._released = True
+            if self._process != os.getpid():
+                return  # SQLite's connections are not carried over a fork
+            for connection in (self._connection, self._lock):
+                if connection is not None:
+                    connection.close()
+            self._connection = self._lock = None
+
+
+def read_session(connection: sqlite3.Connection, id: str) -> SessionRecord | None:
+    """The session with this id, as it is at one moment."""
+    connection.execute("BEGIN")
+    with closing(Transaction(connection)):
+        row = connection.execute("SELECT number, head FROM session WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            return None
+        number, head = row
+        bodies = connection.execute("SELECT body FROM message WHERE session = ? ORDER BY position", (number,))
+        return SessionRecord(head, [body for (body,) in bodies])
+
+
+def _lock_path(path: str, id: str) -> str:
+    folder = f"{path}.locks"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, hashlib.sha256(id.encode()).hexdigest())
