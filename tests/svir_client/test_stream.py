@@ -109,13 +109,14 @@ async def test_the_head() -> None:
 
 
 async def test_the_head_of_a_refusal_stays_readable() -> None:
-    async with connected(Reply.document({"error": {"message": "no"}}, status=404)) as (_, client):
+    reply = Reply.document({"error": {"message": "no"}}, status=404, headers={"x-request-id": "req-8"})
+    async with connected(reply) as (_, client):
         stream = client.stream(REQUEST)
         with pytest.raises(ConfigError, match="no response yet"):
             _ = stream.status
         with pytest.raises(SvirError):
             await stream.__aenter__()
-        assert stream.status == 404
+        assert (stream.status, stream.request_id) == (404, "req-8")
         assert repr(stream) == "<Stream closed>"
 
 

@@ -173,6 +173,19 @@ def test_the_cap_stops_for_good_and_says_so_once(path: pathlib.Path, caplog: pyt
     again.close()
 
 
+def test_the_cap_is_64_mib_unless_another_is_given(path: pathlib.Path) -> None:
+    path.touch()
+    os.truncate(path, 64 * 1024 * 1024 - len(LINE) - len(STOPPED))  # a hole: it takes no room
+    sink = file(path)
+    sink.write(START)
+    states = [sink.stopped]
+    sink.write(START)
+    states.append(sink.stopped)
+    assert states == [False, True]
+    assert path.stat().st_size == 64 * 1024 * 1024
+    sink.close()
+
+
 def test_a_smaller_event_does_not_slip_in_behind_a_larger_one(path: pathlib.Path) -> None:
     sink = file(path, max_bytes=len(LINE) + len(STOPPED) + 10)
     sink.write(end_event(Content(system="x" * 1000)))

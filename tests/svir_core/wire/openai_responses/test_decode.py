@@ -375,6 +375,15 @@ def test_half_a_character_at_the_end() -> None:
 # --- the final response ------------------------------------------------------------------------------
 
 
+def test_an_image_that_was_made_is_kept_and_not_decoded() -> None:
+    image = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "no base64"}
+    answer = both(stream(said(0, "Here"), added(1, image), done(1, image))).answer
+    assert answer.finish == "stop"
+    kept = answer.parts[1]
+    assert isinstance(kept, Opaque)
+    assert (answer.text, kept.data) == ("Here", image)
+
+
 def test_hidden_reasoning_is_no_entry() -> None:
     answer = both(stream(added(0, reasoning()), done(0, reasoning()))).answer
     assert answer.reasoning == ()
