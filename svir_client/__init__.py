@@ -17,6 +17,7 @@ from svir_core.compat import Compatibility
 
 if TYPE_CHECKING:
     from svir_client.function_model import FunctionModel
+    from svir_client.models import Capability, ModelDescriptor
     from svir_client.session import Session, SessionState, SessionStore, SqliteStore
     from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
     from svir_client.tools import Toolbox, ToolContext, ToolError, Tools, call_all
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _LATE: Final = {
     "svir_client.function_model": ("FunctionModel",),
+    "svir_client.models": ("Capability", "ModelDescriptor"),
     "svir_client.session": ("Session", "SessionState", "SessionStore", "SqliteStore"),
     "svir_client.sync": (
         "Client",
@@ -53,6 +55,9 @@ __all__ = (
     "Timeout",
     "Until",
     "wrap",
+    # models: svir_client.models has the catalogue
+    "Capability",
+    "ModelDescriptor",
     # tracing: svir_client.tracing has the other sinks
     "Trace",
     "TraceEvent",
