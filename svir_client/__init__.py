@@ -17,6 +17,17 @@ from svir_core.compat import Compatibility
 
 if TYPE_CHECKING:
     from svir_client.function_model import FunctionModel
+    from svir_client.generation import (
+        GenerationStream,
+        GenerationTextStream,
+        RoundEvent,
+        RoundResults,
+        generate,
+        generate_stream,
+        progress_of,
+        resume,
+        resume_stream,
+    )
     from svir_client.models import Capability, ModelDescriptor
     from svir_client.session import Session, SessionState, SessionStore, SqliteStore
     from svir_client.sync import Client, SyncPartialItems, SyncPartialStream, SyncRawStream, SyncStream, SyncTextStream
@@ -27,6 +38,17 @@ _LATE: Final = {
     "svir_client.function_model": ("FunctionModel",),
     "svir_client.models": ("Capability", "ModelDescriptor"),
     "svir_client.session": ("Session", "SessionState", "SessionStore", "SqliteStore"),
+    "svir_client.generation": (
+        "GenerationStream",
+        "GenerationTextStream",
+        "RoundEvent",
+        "RoundResults",
+        "generate",
+        "generate_stream",
+        "progress_of",
+        "resume",
+        "resume_stream",
+    ),
     "svir_client.sync": (
         "Client",
         "SyncPartialItems",
@@ -46,6 +68,16 @@ __all__ = (
     "Client",
     "Compatibility",
     "FunctionModel",
+    # rounds of model and tools: svir_client.sync has their blocking twins
+    "GenerationStream",
+    "GenerationTextStream",
+    "RoundEvent",
+    "RoundResults",
+    "generate",
+    "generate_stream",
+    "progress_of",
+    "resume",
+    "resume_stream",
     # layers
     "Fallback",
     "Layer",

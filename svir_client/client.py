@@ -253,6 +253,23 @@ class AsyncClient(Constructors, Unique):
 
         return (await self._driver(begin, idle_timeout).answered()).result()
 
+    async def check(self, request: Request, *, headers: HeadersLike | None = None) -> None:
+        """Raise what a call of ``request`` would before a byte of it is sent: ``UnsupportedError`` for what the API
+        cannot carry, ``AttachmentError``, ``ContextOverflowError``, ``ConfigError``. Its files are measured.
+        """
+        given = Withheld(headers)
+        del headers  # a traceback's locals show no value
+        self._check_request(request)
+        if given.value is not None:
+            caller_headers(given.value)
+        measured = await files.measure_in_thread(request)
+        self._api.encode(request, self._options, self._compat.known(), measured)
+
+    @property
+    def api(self) -> str:
+        """The name of the wire API that it speaks: ``openai_chat``."""
+        return self._api.name
+
     async def aclose(self) -> None:
         """Refuse further calls, and close the transport when this client made it. Idempotent."""
         self._closed = True

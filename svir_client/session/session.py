@@ -113,8 +113,10 @@ class Session(Unique):
             self._replace_head(system, self._suspended)
 
     def append(self, *messages: Message) -> None:
-        """Add messages. ``ConfigError`` for one of the system, and for one that its store cannot hold;
-        ``SessionInUseError``."""
+        """Add messages, and forget a generation that did not finish: its next step would come after them.
+
+        ``ConfigError`` for one of the system, and for one that its store cannot hold; ``SessionInUseError``.
+        """
         self._append(messages, None)
 
     def clear(self) -> None:
@@ -163,6 +165,8 @@ class Session(Unique):
         texts = () if storage is None else tuple(map(message_text, added))
         with self._lock:
             self._may_change(by)
+            if by is None:
+                self._replace_head(self._system, None)
             self._messages += added
             if storage is not None:
                 storage.append(texts)

@@ -5,7 +5,28 @@ classes carry requests to it, and answers back (00 section 5, 30 section 6).
 """
 
 from svir_client.sync.client import Client
+from svir_client.sync.generation import (
+    SyncGenerationStream,
+    SyncGenerationTextStream,
+    generate,
+    generate_stream,
+    resume,
+    resume_stream,
+)
 from svir_client.sync.partial import SyncPartialItems, SyncPartialStream
 from svir_client.sync.stream import SyncRawStream, SyncStream, SyncTextStream
 
-__all__ = ("Client", "SyncPartialItems", "SyncPartialStream", "SyncRawStream", "SyncStream", "SyncTextStream")
+__all__ = (
+    "Client",
+    "SyncGenerationStream",
+    "SyncGenerationTextStream",
+    "SyncPartialItems",
+    "SyncPartialStream",
+    "SyncRawStream",
+    "SyncStream",
+    "SyncTextStream",
+    "generate",
+    "generate_stream",
+    "resume",
+    "resume_stream",
+)

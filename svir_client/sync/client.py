@@ -128,6 +128,17 @@ class Client(Unique):
         del headers
         return self._call(lambda: self._client.count_tokens(request, headers=given.value, idle_timeout=idle_timeout))
 
+    def check(self, request: Request, *, headers: HeadersLike | None = None) -> None:
+        """Raise what a call of ``request`` would before a byte of it is sent: :meth:`svir_client.AsyncClient.check`."""
+        given = Withheld(headers)
+        del headers
+        return self._call(lambda: self._client.check(request, headers=given.value))
+
+    @property
+    def api(self) -> str:
+        """The name of the wire API that it speaks: ``openai_chat``."""
+        return self._client.api
+
     def close(self) -> None:
         """Refuse further calls, and close the transport when this client made it. Idempotent.
 

@@ -1,4 +1,4 @@
-"""An open response on the loop thread, read ahead of a consumer on another one.
+"""What is read on the loop thread, an open response or a generation, ahead of a consumer on another one.
 
 Three rules hold for it. What came in one read crosses the border between the threads in one step. No
 more than ``READS_AHEAD`` reads wait to be taken: then the server is read no further. Nothing here knows
@@ -8,15 +8,15 @@ the consumer's object, so that one which was dropped is collected, and its final
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
 import anyio
 
-from svir_client.open_response import OpenResponse
 from svir_client.sync.loop_thread import Job, LoopThread
 
-R = TypeVar("R", bound=OpenResponse)
+R = TypeVar("R", bound=AbstractAsyncContextManager[Any])
 Item = TypeVar("Item")
 
 READS_AHEAD: Final = 4
