@@ -159,7 +159,7 @@ class ToolLoop:
         told = _decisions(decisions)
         if told.keys() != {call.id for call in self._undecided(answer)}:
             raise ConfigError("approved() takes a decision for each call that was asked about, by its id")
-        self.approvals = told
+        self.approvals = {**self.approvals, **told}
         self._begin_tools(answer)
 
     def tools_answered(self, results: Iterable[ToolResult]) -> None:
