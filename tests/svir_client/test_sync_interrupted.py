@@ -18,7 +18,7 @@ from svir_core.errors import ConfigError
 from svir_core.event import TextDelta
 from tests.svir_client.chat import REQUEST
 
-FILES = {str(Path(svir_client.sync.__file__).with_name(name)) for name in ("stream.py", "feed.py")}
+FILES = {str(Path(svir_client.sync.__file__).with_name(name)) for name in ("reader.py", "stream.py", "feed.py")}
 PIECES = ("a", "b", "c", "d")
 
 
