@@ -4,7 +4,7 @@ Three rules hold for all of it. Every call of a complete history has exactly one
 the latest call of its id that came before it. ``Api.matches_by_id`` says the rest: where it is false (Chat
 Completions, Anthropic Messages, Gemini) the results come directly after the message with their calls, in any order, and
 an id is unique within that message; where it is true (OpenAI Responses) the results come anywhere after their call, and
-an id is unique in the whole history.
+an id is unique among the calls that wait for one, too.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class _Reading:
             HistoryFaultCode.NO_CALL_ID: not call.id,
             HistoryFaultCode.NO_CALL_NAME: not call.name,
             HistoryFaultCode.INCOMPLETE_CALL: not call.complete,
-            HistoryFaultCode.DUPLICATE_CALL_ID: before is not None and (self._by_id or before.turn == self._turn),
+            HistoryFaultCode.DUPLICATE_CALL_ID: before is not None
+            and (before.turn == self._turn or (self._by_id and before.waiting > 0)),
         }
         for code, is_so in found.items():
             if is_so:

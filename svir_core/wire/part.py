@@ -54,6 +54,23 @@ def check_carried(message: Message, carries: Mapping[Role, tuple[type[Part], ...
             )
 
 
+def check_said(last: Role | None, unsaid: bool, api: str) -> None:
+    """Refuse a conversation in which the API leaves out what says nothing, and too little is left.
+
+    Args:
+        last: who speaks last in what is left; ``None`` when nothing is.
+        unsaid: whether what the caller said after the last answer was left out.
+        api: as a person calls it.
+
+    Raises ``UnsupportedError`` when nothing is left, and when an answer became the last turn: the API would go on with
+    it instead of answering.
+    """
+    if last is None:
+        raise UnsupportedError(f"messages: {api} takes no request without a message that says something")
+    if unsaid and last is Role.ASSISTANT:
+        raise UnsupportedError(f"messages: what follows the last answer says nothing, and {api} takes no empty message")
+
+
 def media_type(part: Image | Media, where: str) -> str:
     """The media type, which the API wants to be told; ``AttachmentError`` without one."""
     if not part.media_type:

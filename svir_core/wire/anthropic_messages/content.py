@@ -16,7 +16,8 @@ from svir_core.body import Measurements, binary
 from svir_core.errors import UnsupportedError
 from svir_core.json_text import inside, string
 from svir_core.message import CachePoint, Image, Media, Message, Part, Text, TextFile, ToolResult, UrlSource
-from svir_core.wire.anthropic_messages.call_ids import CallIds
+from svir_core.tool_id import portable_tool_id
+from svir_core.wire.call_ids import CallIds
 from svir_core.wire.part import NAMES, ImageCount, Piece, file_in_prompt, joined, media_type
 
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -91,7 +92,7 @@ class Content:
     def __init__(self, measured: Measurements | None) -> None:
         self._measured = measured
         self.counted = ImageCount()
-        self.ids = CallIds()
+        self.ids = CallIds(portable_tool_id)
         self.marks = 0
 
     def blocks(self, message: Message, where: str) -> Iterator[Block]:

@@ -34,7 +34,7 @@ from svir_core.slow_json import read_any, without_lone_surrogates
 from svir_core.wire.anthropic_messages.content import Block, Content, listed, plain_block, written
 from svir_core.wire.anthropic_messages.table import API_NAME, CALL, SOURCE, TEXT
 from svir_core.wire.json_value import Json, is_object
-from svir_core.wire.part import Piece, check_carried, joined
+from svir_core.wire.part import Piece, check_carried, check_said, joined
 
 CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
     Role.SYSTEM: (Text, TextFile, CachePoint),
@@ -52,6 +52,8 @@ ROLES: Final[Mapping[Role, bytes]] = {
 }
 """How a message of each role begins."""
 
+API_CALLED: Final = "Anthropic Messages"
+
 CALL_KEYS: Final = frozenset({"type", "id", "name", "input"})
 
 Numbered = tuple[int, Message]
@@ -60,8 +62,9 @@ Numbered = tuple[int, Message]
 class Conversation:
     """Writes the conversation of one request.
 
-    Raises ``UnsupportedError`` for a part the role cannot carry or the API cannot take, ``AttachmentError`` for an
-    attachment that cannot be planned, and ``ConfigError`` for opaque data that is no JSON object.
+    Raises ``UnsupportedError`` for a part the role cannot carry or the API cannot take, and for a conversation in which
+    nothing is said, or nothing after the last answer; ``AttachmentError`` for an attachment that cannot be planned, and
+    ``ConfigError`` for opaque data that is no JSON object.
 
     Attributes:
         content: what makes the blocks, and counts images and cache points.
@@ -69,7 +72,7 @@ class Conversation:
 
     def __init__(self, writer: BodyWriter, measured: Measurements | None) -> None:
         self._writer = writer
-        self._first = True
+        self._last: Role | None = None  # who spoke last in what was written
         self.content = Content(measured)
 
     def write(self, prompt: str | None, messages: Sequence[Message]) -> None:
@@ -91,6 +94,7 @@ class Conversation:
             else:
                 replies.append((number, message))
         self._replies(replies, calls)
+        check_said(self._last, bool(replies), API_CALLED)
         self._writer.write(b"]")
 
     def _system(self, prompt: str | None, messages: Iterable[Numbered]) -> None:
@@ -110,7 +114,7 @@ class Conversation:
 
     def _blocks(self, number: int, message: Message) -> list[Block]:
         where = _place(number)
-        check_carried(message, CARRIES, where, "Anthropic Messages")
+        check_carried(message, CARRIES, where, API_CALLED)
         return list(self.content.blocks(message, where))
 
     def _replies(self, messages: Sequence[Numbered], calls: Container[str]) -> None:
@@ -129,13 +133,13 @@ class Conversation:
     def _turn(self, role: Role, blocks: Sequence[Block]) -> None:
         """One message; one without a block is refused by the API, and says nothing."""
         if blocks:
-            self._writer.write(b"" if self._first else b",", ROLES[role], *written(blocks), b"}")
-            self._first = False
+            self._writer.write(b"" if self._last is None else b",", ROLES[role], *written(blocks), b"}")
+            self._last = role
 
     # --- the model's turns -----------------------------------------------------------------------
 
     def _answer(self, message: Message, where: str) -> list[Block]:
-        check_carried(message, CARRIES, where, "Anthropic Messages")
+        check_carried(message, CARRIES, where, API_CALLED)
         self.content.ids.answer()
         blocks = [self._said(part, f"{where}.parts[{number}]") for number, part in enumerate(message.parts)]
         return [block for block in blocks if block is not None]

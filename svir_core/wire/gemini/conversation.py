@@ -2,8 +2,10 @@
 
 Three rules hold for all of it. All results that follow an answer stand first, in one content of the user, in the order
 of their calls, since the API may know a call by nothing but its place and its name. The bytes of a turn depend on that
-turn and the calls before it alone, so that a longer conversation starts with the bytes of the shorter one. What the
-API gave goes back byte for byte, and only here; what another API gave, and thoughts without a signature, stay at home.
+turn and the calls before it alone, so that a longer conversation starts with the bytes of the shorter one; but an
+answer with calls joins an answer right before it (one that paused), since calls must follow what the user said. What
+the API gave goes back byte for byte, and only here; what another API gave, and thoughts without a signature, stay at
+home.
 Source: 22 sections 3, 4, 6 and 13, 11-quirks section D.
 """
 
@@ -22,7 +24,7 @@ from svir_core.slow_json import exact_text, read_any, read_exact, without_lone_s
 from svir_core.wire.gemini.content import Content
 from svir_core.wire.gemini.table import API_NAME, CALL, SIGNATURE
 from svir_core.wire.json_value import is_object
-from svir_core.wire.part import Piece, check_carried, joined
+from svir_core.wire.part import Piece, check_carried, check_said, joined
 
 CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
     Role.SYSTEM: (Text, TextFile),
@@ -32,8 +34,10 @@ CARRIES: Final[Mapping[Role, tuple[type[Part], ...]]] = {
 }
 """The parts that each role may carry."""
 
-USER: Final = b'{"role":"user","parts":['
-MODEL: Final = b'{"role":"model","parts":['
+HEADS: Final[Mapping[Role, bytes]] = {
+    Role.USER: b'{"role":"user","parts":[',
+    Role.ASSISTANT: b'{"role":"model","parts":[',
+}
 
 STAND_IN: Final = "skip_thought_signature_validator"
 """What the API takes in place of a signature that there never was (22 section 6)."""
@@ -54,7 +58,8 @@ class Conversation:
     """Writes the conversation of one request.
 
     Raises ``UnsupportedError`` for a part the role cannot carry or the API cannot take, for a call whose arguments are
-    no JSON object and a result without a call before it, ``AttachmentError`` for an attachment that cannot be planned,
+    no JSON object, a result without a call before it, and a conversation in which nothing is said, or nothing after the
+    last answer; ``AttachmentError`` for an attachment that cannot be planned,
     and ``ConfigError`` for opaque data that is no JSON object.
 
     Attributes:
@@ -63,7 +68,7 @@ class Conversation:
 
     def __init__(self, writer: BodyWriter, measured: Measurements | None, *, skip_signatures: bool) -> None:
         self._writer = writer
-        self._first = True
+        self._last: Role | None = None  # who spoke last in what was written; that content is still open
         self._skip_signatures = skip_signatures
         self._number = 0
         self._calls: dict[str, list[_Sent]] = {}  # by id, those that wait for a result; the last one stays
@@ -81,15 +86,19 @@ class Conversation:
             self._writer.write(b'"systemInstruction":{"parts":[', *parts, b"]},")
         self._writer.write(b'"contents":[')
         replies: list[Numbered] = []
+        called = False
         for number, message in numbered[lead:]:
             if message.role is Role.ASSISTANT:
                 self._replies(replies)
                 replies.clear()
-                self._turn(MODEL, self._answer(number, message))
+                calls = any(isinstance(part, ToolCall) for part in message.parts)
+                self._turn(Role.ASSISTANT, self._answer(number, message), goes_on=calls and not called)
+                called = calls
             else:
                 replies.append((number, message))
         self._replies(replies)
-        self._writer.write(b"]")
+        check_said(self._last, bool(replies), "Gemini")
+        self._writer.write(b"]}]")
 
     def _parts(self, number: int, message: Message) -> list[list[Piece]]:
         where = _place(number, message)
@@ -102,17 +111,22 @@ class Conversation:
         for number, message in messages:
             if message.role is Role.TOOL:
                 results += self._results(number, message)
-        self._turn(USER, [pieces for _, pieces in sorted(results, key=lambda result: result[0])])
+        self._turn(Role.USER, [pieces for _, pieces in sorted(results, key=lambda result: result[0])])
         for number, message in messages:
             if message.role is not Role.TOOL:
-                self._turn(USER, self._parts(number, message))
+                self._turn(Role.USER, self._parts(number, message))
 
-    def _turn(self, head: bytes, parts: Iterable[list[Piece]]) -> None:
-        """One content; one without a part is refused by the API, and says nothing."""
+    def _turn(self, role: Role, parts: Iterable[list[Piece]], *, goes_on: bool = False) -> None:
+        """One content; one without a part is refused by the API, and says nothing. One that ``goes_on`` joins that of
+        the same role before it."""
         pieces = joined([part for part in parts if part], b",")
-        if pieces:
-            self._writer.write(b"" if self._first else b",", head, *pieces, b"]}")
-            self._first = False
+        if not pieces:
+            return
+        if goes_on and self._last is role:
+            self._writer.write(b",", *pieces)
+        else:
+            self._writer.write(b"" if self._last is None else b"]},", HEADS[role], *pieces)
+        self._last = role
 
     # --- results ---------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """The conversation of a request, as the items of ``input``: which parts a role may carry, and how each is written.
 
 Three rules hold for all of it. A part that cannot be carried is refused by name and place before a byte is sent. An
-item that came from this API goes back as it came, unless what stands beside it was changed; what came from another
-API stays at home. The bytes of a turn depend on the turns up to it, so that a longer conversation starts with the
-bytes of the shorter one.
+item that came from this API goes back as it came, unless what stands beside it was changed or the id of its call was
+used by an earlier answer; what came from another API stays at home. The bytes of a turn depend on the turns up to it,
+so that a longer conversation starts with the bytes of the shorter one.
 Source: 20 sections 3, 6 and 14, 11-quirks section D.
 """
 
@@ -28,6 +28,7 @@ from svir_core.message import (
     ToolCall,
     ToolResult,
 )
+from svir_core.wire.call_ids import CallIds
 from svir_core.wire.openai_responses.content import Content
 from svir_core.wire.openai_responses.own import is_custom, own_item, verbatim
 from svir_core.wire.openai_responses.table import CUSTOM, FUNCTION
@@ -46,12 +47,18 @@ ROLES: Final = {Role.SYSTEM: b'"developer"', Role.USER: b'"user"'}
 
 
 class Conversation:
-    """Writes the items of one request, separated by commas; ``counted`` are its images, for admission."""
+    """Writes the items of one request, separated by commas.
+
+    Attributes:
+        empty: whether none was written yet.
+        counted: the images so far, for admission.
+    """
 
     def __init__(self, writer: BodyWriter, measured: Measurements | None) -> None:
         self._writer = writer
-        self._first = True
-        self._custom: set[str] = set()  # the ids of calls whose results are those of custom tools
+        self.empty = True
+        self._ids = CallIds(str)
+        self._custom: set[str] = set()  # the ids, as sent, of calls whose results are those of custom tools
         self.counted = ImageCount()
         self._content = Content(measured, self.counted)
 
@@ -72,12 +79,12 @@ class Conversation:
             self._question(message, where)
 
     def _item(self, *pieces: Piece) -> None:
-        self._writer.write(b"{" if self._first else b",{", *pieces, b"}")
-        self._first = False
+        self._writer.write(b"{" if self.empty else b",{", *pieces, b"}")
+        self.empty = False
 
     def _verbatim(self, opaque: Opaque) -> None:
-        self._writer.write(b"" if self._first else b",", verbatim(opaque))
-        self._first = False
+        self._writer.write(b"" if self.empty else b",", verbatim(opaque))
+        self.empty = False
 
     def _question(self, message: Message, where: str) -> None:
         role = ROLES[message.role]
@@ -90,6 +97,7 @@ class Conversation:
     # --- answers ---------------------------------------------------------------------------------
 
     def _answer(self, message: Message, where: str) -> None:
+        self._ids.answer()
         texts: list[list[Piece]] = []  # of the message that is being collected
         for number, part in enumerate(message.parts):
             place = f"{where}.parts[{number}]"
@@ -114,17 +122,19 @@ class Conversation:
 
     def _call(self, call: ToolCall, own: Opaque | None, where: str) -> None:
         custom = is_custom(call, where)
+        call_id = self._ids.call(call.id)
         if custom:
-            self._custom.add(call.id)
-        if own is not None:
+            self._custom.add(call_id)
+        if own is not None and call_id == call.id:
             self._verbatim(own)
             return
         kind, key = (CUSTOM, b',"input":') if custom else (FUNCTION, b',"arguments":')
         arguments = call.arguments if custom else call.arguments or "{}"
-        named = b',"call_id":' + string(call.id) + b',"name":' + string(call.name)
+        named = b',"call_id":' + string(call_id) + b',"name":' + string(call.name)
         self._item(b'"type":', string(kind), named, key, string(arguments))
 
     def _result(self, result: ToolResult, where: str) -> None:
-        kind = CUSTOM if result.call_id in self._custom else FUNCTION
+        call_id = self._ids.result(result.call_id)
+        kind = CUSTOM if call_id in self._custom else FUNCTION
         output = self._content.result(result, where)
-        self._item(b'"type":', string(f"{kind}_output"), b',"call_id":', string(result.call_id), b',"output":', *output)
+        self._item(b'"type":', string(f"{kind}_output"), b',"call_id":', string(call_id), b',"output":', *output)

@@ -55,6 +55,9 @@ TOOL_CHOICE: Final = "tool_choice"
 ENCRYPTED: Final = "reasoning.encrypted_content"
 """What is always asked for: without it reasoning cannot go back to a server that stored nothing."""
 
+ELSEWHERE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
+"""Where a conversation may be held in place of ``input``, which may then be empty (20 section 2)."""
+
 NO_ARGUMENTS: Final = Tool("").schema
 """The schema of a tool that was given none."""
 
@@ -246,5 +249,7 @@ def _written(request: Request, measured: Measurements | None, settings: Json) ->
     conversation = Conversation(writer, measured)
     for number, message in enumerate(request.messages):
         conversation.message(message, f"messages[{number}]")
+    if conversation.empty and ELSEWHERE.isdisjoint(settings):
+        raise UnsupportedError("messages: OpenAI Responses takes no request without a message that says something")
     writer.write(b"]}")
     return writer.body(), conversation.counted

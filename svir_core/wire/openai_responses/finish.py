@@ -26,7 +26,7 @@ class Told:
 
     Attributes:
         fields: the item.
-        refusal: whether it has a part that is a refusal.
+        refusal: whether it has a refusal that says something.
         text: whether it has a text that is none.
     """
 

@@ -79,7 +79,7 @@ class Item:
         """What it counts for."""
         refusals = [] if self.speech is None else self.speech.texts("refusal")
         texts = [] if self.speech is None else self.speech.texts("output_text")
-        return Told(self.fields, bool(refusals), any(texts))
+        return Told(self.fields, any(refusals), any(texts))
 
     def parts(self, *, whole: bool) -> list[Part]:
         """What the item is, now that the answer has ended, ``whole`` or cut. Raises as ``Call.part`` does."""

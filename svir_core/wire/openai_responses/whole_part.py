@@ -61,9 +61,10 @@ def told_of(parts: Sequence[Part], *, refusal: bool) -> list[Told]:
             fields: Any = read_any(own.json)
             texts = [(part_type, text) for _, _, part_type, text in texts_of(fields, fields["type"])]
             spoken = any(text for part_type, text in texts if part_type == "output_text")
-            told.append(Told(fields, any(part_type == "refusal" for part_type, _ in texts), spoken))
+            refused = any(text for part_type, text in texts if part_type == "refusal")
+            told.append(Told(fields, refused, spoken))
         elif isinstance(part, Text):
-            told.append(Told({"type": MESSAGE}, refusal, bool(part.text) and not refusal))
+            told.append(Told({"type": MESSAGE}, refusal and bool(part.text), bool(part.text) and not refusal))
         elif isinstance(part, ToolCall):
             told.append(Told({"type": FUNCTION}))
         elif not isinstance(part, Reasoning | Opaque):

@@ -167,7 +167,7 @@ def test_a_longer_conversation_starts_with_the_bytes_of_the_shorter_one(
 def test_a_system_message_behind_system_messages_alone_joins_them() -> None:
     shorter = Request("m").message(Message.system("a"))
     longer = shorter.message(Message.system("b"))
-    assert (body(shorter)["system"], body(longer)["system"]) == ("a", "a\n\nb")
+    assert (body(shorter.user("hi"))["system"], body(longer.user("hi"))["system"]) == ("a", "a\n\nb")
     assert_prefix_stable(shorter.user("hi"), shorter.user("hi").message(Message.system("b")), api=API)
 
 
@@ -302,9 +302,27 @@ def test_a_text_file_stands_in_an_answer_too() -> None:
     assert messages(HI.message(answer))[1] == {"role": "assistant", "content": '<file name="n">\nx\n</file>'}
 
 
-def test_only_system_messages_leave_no_message() -> None:
-    request = Request("m", system="a").message(Message.system("b"), Message.system(""))
-    assert body(request) == {"model": "m", "stream": True, "max_tokens": 4096, "system": "a\n\nb", "messages": []}
+NOTHING = [
+    (Request("m", system="a").message(Message.system("b"), Message.system("")), "no request without a message"),
+    (Request("m").user(), "no request without a message"),
+    (Request("m").user(" \n"), "no request without a message"),
+    (Request("m").message(Message.assistant(Reasoning("thought", "a"))), "no request without a message"),
+    (HI.message(Message.assistant("b")).user(" "), "what follows the last answer says nothing"),
+    (HI.message(Message.assistant("b"), Message.system("")), "what follows the last answer says nothing"),
+]
+
+
+@pytest.mark.parametrize(("request_", "words"), NOTHING)
+def test_a_request_that_says_nothing_is_refused_before_it_is_sent(request_: Request, words: str) -> None:
+    for encode in (Encoder().encode, Encoder().encode_count):
+        with pytest.raises(UnsupportedError, match=words):
+            encode(request_)
+
+
+def test_an_answer_may_be_the_last_word_and_nothing_may_follow_what_the_user_said() -> None:
+    assert [message["role"] for message in messages(HI.message(Message.assistant("b")))] == ["user", "assistant"]
+    unsaid = HI.message(Message.assistant(Reasoning("thought", "a"))).user("")
+    assert [message["role"] for message in messages(unsaid)] == ["user"]
 
 
 def test_a_key_of_a_text_that_is_another_apis_is_no_reason_to_fail() -> None:

@@ -156,7 +156,9 @@ def test_counting_on_vertex_sends_what_it_takes() -> None:
         "systemInstruction": {"parts": [text("s")]},
         "contents": [{"role": "user", "parts": [text("hi")]}],
     }
-    assert orjson.loads(bytes(VERTEX.encode_count(Request("m"), CodecOptions(), Compat()))) == {"contents": []}
+    assert orjson.loads(bytes(VERTEX.encode_count(HI, CodecOptions(), Compat()))) == {
+        "contents": [{"role": "user", "parts": [text("hi")]}]
+    }
 
 
 def test_a_count() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from svir_client.testing import assert_prefix_stable
 from svir_core import serial
-from svir_core.errors import ConfigError
+from svir_core.errors import ConfigError, UnsupportedError
 from svir_core.history import check_history
 from svir_core.message import Image, Media, Message, Opaque, Reasoning, Text, TextFile, ToolCall, ToolResult
 from svir_core.request import Request, Schema, Tool, ToolChoice
@@ -61,8 +61,8 @@ def test_every_answer_goes_back_and_is_read_alike(name: str) -> None:
     answer = see([STREAMS[name]]).answer
     if not all(each.complete for each in answer.calls):
         return
-    sent = bytes(Encoder().encode(Request("m").assistant(answer)))
-    parts = sent.partition(b'"parts":[')[2].removesuffix(b"]}]}")
+    sent = bytes(Encoder().encode(Request("m").user("hi").assistant(answer)))
+    parts = sent.partition(b'{"role":"model","parts":[')[2].removesuffix(b"]}]}")
     again = see([event(b'{"candidates":[{"content":{"parts":[' + parts + b']},"finishReason":"STOP"}]}')]).answer
     shown = [part for part in answer.parts if not isinstance(part, Reasoning) or part.opaque is not None]
     if any(isinstance(part, Reasoning) for part in answer.parts):  # texts that a thought parted are one without it
@@ -145,7 +145,7 @@ def test_a_thought_is_no_text_and_a_text_no_thought() -> None:
     kept = Opaque("gemini", '{"text":"a","thought":true,"thoughtSignature":"UzE="}')
     assert parts_of(Request("m", messages=[Message.assistant(Text("a", kept))])) == [text("a")]
     kept = Opaque("gemini", '{"text":"a","thoughtSignature":"UzE="}')
-    assert body(Request("m", messages=[Message.assistant(Reasoning("thought", "a", kept))]))["contents"] == []
+    assert parts_of(Request("m").user("b").message(Message.assistant(Reasoning("thought", "a", kept)))) == [text("b")]
     signed = see([chunk(thought("a", thoughtSignature="UzE="), finish="STOP")]).answer
     assert parts_of(Request("m").assistant(signed)) == [thought("a", thoughtSignature="UzE=")]
 
@@ -220,7 +220,45 @@ def test_options_of_another_kind(options: Any) -> None:
     "extra", [{"tools": 5}, {"tools": [5]}, {"tools": [{"functionDeclarations": 5}]}, {"generationConfig": 5}]
 )
 def test_extra_of_another_kind_is_the_servers_to_refuse(extra: Any) -> None:
-    assert body(Request("m", extra=extra)) == {**extra, "contents": []}
+    contents = [{"role": "user", "parts": [text("hi")]}]
+    assert body(Request("m", extra=extra).user("hi")) == {**extra, "contents": contents}
+
+
+NOTHING = [
+    (Request("m", system="s"), "no request without a message"),
+    (Request("m").user(), "no request without a message"),
+    (Request("m").user(""), "no request without a message"),
+    (Request("m").message(Message.system("s")), "no request without a message"),
+    (Request("m").message(Message.assistant(Reasoning("thinking", "a"))), "no request without a message"),
+    (Request("m").user("a").message(Message.assistant("b")).user(""), "what follows the last answer says nothing"),
+]
+
+
+@pytest.mark.parametrize(("request_", "words"), NOTHING)
+def test_a_request_that_says_nothing_is_refused_before_it_is_sent(request_: Request, words: str) -> None:
+    for encode in (Encoder().encode, Encoder().encode_count):
+        with pytest.raises(UnsupportedError, match=words):
+            encode(request_)
+
+
+def test_an_answer_may_be_the_last_word_and_nothing_may_follow_what_the_user_said() -> None:
+    answered = Request("m").user("a").message(Message.assistant("b"))
+    assert [content["role"] for content in body(answered)["contents"]] == ["user", "model"]
+    unsaid = Request("m").user("a").message(Message.assistant("")).user("")
+    assert [content["role"] for content in body(unsaid)["contents"]] == ["user"]
+
+
+def test_calls_join_the_answer_that_paused_before_them() -> None:
+    paused = Request("m").user("a").message(Message.assistant("b"))
+    called = paused.message(Message.assistant("c", ToolCall("1", "f", "{}")))
+    answered = called.tool_result("1", "x").message(Message.assistant("d"), Message.assistant("e"))
+    assert [[*content["parts"][0], len(content["parts"])] for content in body(answered)["contents"]] == [
+        ["text", 1],
+        ["text", 3],
+        ["functionResponse", 1],
+        ["text", 1],
+        ["text", 1],
+    ]
 
 
 def test_a_file_in_a_result_is_of_the_part_it_stands_in() -> None:
