@@ -4,17 +4,34 @@ Nothing of a call is decided here. An ``AsyncClient`` does the work on one threa
 classes carry requests to it, and answers back (00 section 5, 30 section 6).
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
 from svir_client.sync.client import Client
-from svir_client.sync.generation import (
-    SyncGenerationStream,
-    SyncGenerationTextStream,
-    generate,
-    generate_stream,
-    resume,
-    resume_stream,
-)
 from svir_client.sync.partial import SyncPartialItems, SyncPartialStream
 from svir_client.sync.stream import SyncRawStream, SyncStream, SyncTextStream
+
+if TYPE_CHECKING:
+    from svir_client.sync.generation import (
+        SyncGenerationStream,
+        SyncGenerationTextStream,
+        generate,
+        generate_stream,
+        resume,
+        resume_stream,
+    )
+
+_LATE: Final = (
+    "SyncGenerationStream",
+    "SyncGenerationTextStream",
+    "generate",
+    "generate_stream",
+    "resume",
+    "resume_stream",
+)
+"""What is imported when somebody asks for it: it brings tools, sessions and tracing, of which most need none."""
 
 __all__ = (
     "Client",
@@ -30,3 +47,11 @@ __all__ = (
     "resume",
     "resume_stream",
 )
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module("svir_client.sync.generation"), name)
+    globals()[name] = value
+    return value
