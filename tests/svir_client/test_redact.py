@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svir_client import Trace
 from svir_client.redact import REDACTED, SHORTEST_SECRET, Redactor, is_sensitive, secret_texts
+from svir_client.testing import Reply
+from svir_client.tracing import memory
 from svir_core.errors import ConfigError
 from svir_core.secret import Secret
+from tests.svir_client.chat import DONE, FINISH, REQUEST, text
+from tests.svir_client.layers.calls import scripted
 
 KEY = "sk-canary-7f3a"
 
@@ -119,3 +124,11 @@ def test_no_string_keeps_a_secret_and_every_key_stays(secrets: list[str], value:
     for before, after in zip(strings(value), strings(left), strict=True):
         assert (after == before) is not any(secret in before for secret in long)
         assert not any(secret in piece for secret in long for piece in after.split(REDACTED))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("layers", [[], [Trace(memory(content=True), capture=True)]])
+async def test_an_answer_is_what_the_server_said_though_it_says_the_key(layers: list[Trace]) -> None:
+    said = Reply.stream(text(f"a {KEY}"), FINISH, DONE)
+    async with scripted(said, api_key=KEY, layers=layers) as (_, client):
+        assert (await client.complete(REQUEST)).text == f"a {KEY}"

@@ -60,6 +60,40 @@ async def test_a_sliding_pool_in_the_order_asked() -> None:
     assert (began, most) == ([0, 1, 2, 3, 4, 5], 2)
 
 
+async def test_a_toolbox_of_the_callers_own() -> None:
+    class Box:
+        def tools(self) -> tuple[Tool, ...]:
+            return (Tool("f"),)
+
+        async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+            assert context is not None
+            return ToolResult(call.id, f"{call.name} in {context.session_id}")
+
+    tools = Tools()
+    tools.include(Box())
+    context = ToolContext(session_id="s")
+    with anyio.fail_after(10):
+        alone = await call_all(Box(), calls(2), context=context)
+        included = await tools.call_all(calls(2), context=context)
+    assert alone == included == (ToolResult("c0", "f in s"), ToolResult("c1", "f in s"))
+    assert tools.tools() == Box().tools()
+
+
+async def test_one_after_the_other() -> None:
+    tools = Tools()
+    told: list[tuple[str, int]] = []
+
+    @tools.tool
+    async def f(number: int) -> None:
+        told.append(("begins", number))
+        await anyio.lowlevel.checkpoint()
+        told.append(("ends", number))
+
+    with anyio.fail_after(10):
+        await tools.call_all(calls(4), limit=1)
+    assert told == [(what, number) for number in range(4) for what in ("begins", "ends")]
+
+
 async def test_no_calls_and_calls_with_one_id() -> None:
     tools = Tools()
 

@@ -238,6 +238,8 @@ def test_unknown_keys_of_the_delta_are_not() -> None:
     seen = refused(stream(chunk({"content": "a", "audio": {}})), "unsupported", "unknown_delta_key")
     assert seen.answer.text == "a"
     assert refused(stream(chunk({"name": ""})), "unsupported", "unknown_delta_key").answer.text == ""
+    legacy = {"function_call": {"name": "f", "arguments": "{}"}}
+    assert refused(stream(chunk(legacy)), "unsupported", "unknown_delta_key").answer.calls == ()
 
 
 def test_null_says_nothing() -> None:
