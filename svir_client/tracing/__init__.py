@@ -1,5 +1,6 @@
-"""Tracing: what each call was, told to sinks (30 section 5)."""
+"""Tracing: what each call and each generation was, told to sinks (30 section 5; 50, Tracing)."""
 
+from svir_client.tracing.loop_record import GenerationEnd, GenerationFailure, GenerationStart, ToolEnd, ToolStart
 from svir_client.tracing.record import (
     Attributes,
     Content,
@@ -26,10 +27,15 @@ __all__ = (
     "Attributes",
     "Content",
     "EventType",
+    "GenerationEnd",
+    "GenerationFailure",
+    "GenerationStart",
     "Level",
     "Outcome",
     "ProviderEnd",
     "ProviderStart",
+    "ToolEnd",
+    "ToolStart",
     "TraceEvent",
     # whom
     "ConsoleSink",

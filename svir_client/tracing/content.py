@@ -11,7 +11,19 @@ import orjson
 from svir_client.redact import Redactor
 from svir_client.tracing.record import Content, sound
 from svir_core.errors import SvirError
-from svir_core.message import CachePoint, Image, Media, Opaque, Part, Reasoning, Text, TextFile, ToolCall, ToolResult
+from svir_core.message import (
+    CachePoint,
+    Image,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    TextFile,
+    ToolCall,
+    ToolResult,
+)
 from svir_core.request import Request
 from svir_core.response import Completion
 
@@ -26,13 +38,40 @@ def content_of(
     partial = error.partial if isinstance(error, SvirError) else None
     answer = completion or partial
     said = error.server_message() if isinstance(error, SvirError) else None
-    messages = [{"role": each.role.value, "parts": parts_of(each.parts, redactor)} for each in request.messages]
     return Content(
         system=None if request.system is None else redactor.text(request.system),
-        input=tuple(messages),
+        input=tuple(message_form(each, redactor) for each in request.messages),
         output=() if answer is None else tuple(parts_of(answer.parts, redactor)),
         server_message=None if said is None else redactor.text(said),
     )
+
+
+def message_form(message: Message, redactor: Redactor) -> dict[str, Any]:
+    """The JSON form of ``message``."""
+    return {"role": message.role.value, "parts": parts_of(message.parts, redactor)}
+
+
+def arguments_form(call: ToolCall, redactor: Redactor) -> Any:
+    """The arguments of ``call`` as the value that they are, else as their text."""
+    (form,) = parts_of([call], redactor)
+    return call.arguments if form["arguments"] is None else form["arguments"]
+
+
+def result_form(result: ToolResult, redactor: Redactor) -> str | tuple[dict[str, Any], ...]:
+    """What ``result`` holds: its text, or the JSON forms of its parts."""
+    if isinstance(result.content, str):
+        return redactor.text(result.content)
+    return tuple(parts_of(result.content, redactor))
+
+
+def error_words(error: BaseException) -> str:
+    """The class and the text of ``error``; the class alone when the text cannot be had."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a __str__ of the caller's
+        text = ""
+    return f"{name}: {text}" if text else name
 
 
 def parts_of(parts: Iterable[Part], redactor: Redactor) -> list[dict[str, Any]]:

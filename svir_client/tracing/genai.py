@@ -30,6 +30,11 @@ TOKEN_TYPE: Final = "gen_ai.token.type"
 SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+TOOL_TYPE: Final = "gen_ai.tool.type"
+TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
+TOOL_CALL_RESULT: Final = "gen_ai.tool.call.result"
 
 ERROR_TYPE: Final = "error.type"
 HTTP_STATUS: Final = "http.response.status_code"
@@ -47,6 +52,10 @@ REQUEST_ID: Final = "svir.request_id"
 TOKENS_PER_SECOND: Final = "svir.tokens_per_second"
 OUTCOME: Final = "svir.outcome"
 SERVER_MESSAGE: Final = "svir.server_message"
+EXCEPTION: Final = "svir.exception"
+ROUND: Final = "svir.round"
+MODEL_ROUNDS: Final = "svir.model_rounds"
+TOOL_CALLS: Final = "svir.tool_calls"
 """What the conventions have no name for."""
 
 PROVIDERS: Final[Mapping[str, str]] = {
@@ -59,6 +68,9 @@ PROVIDERS: Final[Mapping[str, str]] = {
 
 OPERATIONS: Final[Mapping[str, str]] = {"gemini": "generate_content"}
 """What they call its operation; that of the others is ``chat``."""
+
+LOOP_OPERATIONS: Final[Mapping[str, str]] = {"generation": "invoke_agent", "tool": "execute_tool"}
+"""What they call a generation, and the call of a tool."""
 
 USAGE: Final[Mapping[str, str]] = {
     "input": USAGE_INPUT_TOKENS,

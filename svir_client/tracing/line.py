@@ -6,18 +6,17 @@ import json
 import re
 from typing import Any, Final, cast
 
-from svir_client.tracing.record import TraceEvent
+from svir_client.tracing.record import CONTENT_NAMES, TraceEvent
 
 BARE: Final = re.compile(r"[A-Za-z0-9_.:/@+-]+")
 """What may stand without quotes: names of models, ids."""
-
-CONTENT_NAMES: Final = ("system", "input", "output", "server_message")
 
 
 def line(event: TraceEvent) -> str:
     """``event`` in ASCII, without a line end: what it is, then ``name=value`` pairs; what is not in ``BARE`` is JSON.
 
-    Every control character, separator and other character beyond ASCII is escaped.
+    Every control character, separator and other character beyond ASCII is escaped. The ids of spans, which are for
+    programs, are left out.
     """
     document = event.document()
     pairs: dict[str, Any] = {

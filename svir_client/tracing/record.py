@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import attrs
 import orjson
 
+from svir_client.tracing.loop_record import LoopAttributes
 from svir_core.errors import ErrorKind
 from svir_core.response import FinishReason, Usage
 
@@ -39,13 +40,23 @@ class EventType(StrEnum):
     """A call of a model begins."""
     PROVIDER_END = "provider_end"
     """It is over, however it ended."""
+    GENERATION_START = "generation_start"
+    """A generation begins: rounds of a model and its tools."""
+    GENERATION_END = "generation_end"
+    """It is over, without an error."""
+    ERROR = "error"
+    """It is over, with one."""
+    TOOL_START = "tool_start"
+    """A call of a tool begins."""
+    TOOL_END = "tool_end"
+    """It is over, however it ended."""
 
 
 class Outcome(StrEnum):
-    """How a call ended."""
+    """How a call ended, of a model or a tool."""
 
     COMPLETED = "completed"
-    """The answer came whole."""
+    """The answer came whole; of a tool: there is a result."""
     FAILED = "failed"
     """With an error."""
     ABANDONED = "abandoned"
@@ -61,10 +72,12 @@ class ProviderStart:
         model: the model that is asked for.
         message_count: messages in the request; its ``system`` is none.
         tool_count: tools in the request.
+        round: that of the generation which makes the call; ``None`` for a call by itself.
     """
 
     api: str
     model: str
+    round: int | None = None
     message_count: int
     tool_count: int
 
@@ -74,7 +87,7 @@ class ProviderEnd:
     """A call of a model is over.
 
     Attributes:
-        api, model: as at the start.
+        api, model, round: as at the start.
         outcome: how it ended.
         seconds: from the call to when the end of the answer was read, or to its failure, by a monotonic clock;
             repeats and waits of layers inside ``Trace`` included, and what the reader does between two reads.
@@ -97,6 +110,7 @@ class ProviderEnd:
 
     api: str
     model: str
+    round: int | None = None
     outcome: Outcome
     seconds: float
     retries: int
@@ -126,21 +140,31 @@ class Content:
         input: the messages of the request.
         output: the parts of the answer, or what had come of it.
         server_message: what the server said of its failure.
+        arguments: those of a call of a tool, as JSON; as their text when they are none.
+        result: what a tool gave: a text, or parts.
+        exception: the class and the text of what was raised; of a tool what the model was not told.
     """
 
     system: str | None = attrs.field(default=None, repr=False)
     input: tuple[Mapping[str, Any], ...] = attrs.field(default=(), repr=False)
     output: tuple[Mapping[str, Any], ...] = attrs.field(default=(), repr=False)
     server_message: str | None = attrs.field(default=None, repr=False)
+    arguments: Any = attrs.field(default=None, repr=False)
+    result: str | tuple[Mapping[str, Any], ...] | None = attrs.field(default=None, repr=False)
+    exception: str | None = attrs.field(default=None, repr=False)
 
     def document(self) -> dict[str, Any]:
         """The JSON form; what is not there is left out."""
-        values: dict[str, Any] = {"system": self.system, "input": list(self.input), "output": list(self.output)}
-        values["server_message"] = self.server_message
-        return {name: value for name, value in values.items() if value not in (None, [])}
+        values: dict[str, Any] = attrs.asdict(self, recurse=False)
+        values |= {"input": [*self.input] or None, "output": [*self.output] or None}
+        if isinstance(self.result, tuple):
+            values["result"] = [*self.result]
+        return {name: value for name, value in values.items() if value is not None}
 
 
-Attributes = ProviderStart | ProviderEnd
+CONTENT_NAMES: Final = tuple(field.name for field in attrs.fields(Content))
+
+Attributes = ProviderStart | ProviderEnd | LoopAttributes
 
 
 @attrs.frozen(kw_only=True)
@@ -152,11 +176,13 @@ class TraceEvent:
         type: what has happened.
         time: when, in seconds since the epoch. That of an end is the start's, and the seconds between by a monotonic
             clock.
-        run_id: the same for all events of one call, or of one generation; unique across processes.
+        run_id: the same for all events of one generation, or of a call by itself; unique across processes.
+        span_id: the same for a start and its end, and no others; unique across processes.
+        parent_id: the ``span_id`` of what it is part of: the generation, or the call of a tool that began another one.
         name: the model, or the tool, that it is about.
         attributes: what there is to say, by ``type``.
-        session_id: the session that the call belongs to.
-        operation_id: which of the steps of the run.
+        session_id: the session that it belongs to.
+        operation_id: which of the steps of the run: ``round-1`` for a call of the model, a tool's call by its id.
         content: what was said; ``None`` unless ``Trace(capture=True)`` and the sink's ``content=True`` ask for it.
     """
 
@@ -164,8 +190,10 @@ class TraceEvent:
     type: EventType
     time: float
     run_id: str
+    span_id: str
     name: str
     attributes: Attributes
+    parent_id: str | None = None
     session_id: str | None = None
     operation_id: str | None = None
     content: Content | None = None
@@ -173,7 +201,7 @@ class TraceEvent:
     def document(self) -> dict[str, Any]:
         """The JSON form: names and values, what is ``None`` left out."""
         document: dict[str, Any] = {"timestamp": timestamp(self.time)}
-        for name in ("level", "type", "session_id", "run_id", "operation_id", "name"):
+        for name in ("level", "type", "session_id", "run_id", "operation_id", "span_id", "parent_id", "name"):
             value = getattr(self, name)
             if value is not None:
                 document[name] = value.value if isinstance(value, Enum) else value

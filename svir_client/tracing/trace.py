@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from svir_client.layers.layer import Layer
 from svir_client.redact import Redactor, secret_texts
+from svir_client.tracing.reporting import Reporting
 from svir_client.tracing.sink import Sink, Sinks
-from svir_client.tracing.traced_call import Reporting, TracedCall
+from svir_client.tracing.traced_call import TracedCall
 from svir_client.watch import expect_callable
 from svir_core.check import expect
 from svir_core.errors import ConfigError
@@ -57,7 +58,7 @@ class Trace(Layer):
             if not callable(getattr(sink, "write", None)) or not isinstance(getattr(sink, "content", None), bool):
                 raise ConfigError(f"a sink has write(event) and content, and a {type(sink).__name__} has not")
         self._sinks = Sinks(sinks)
-        self._reporting = Reporting(
+        self.reporting = Reporting(
             self._sinks,
             expect(capture, bool, "Trace: capture"),
             Redactor(secret_texts(secrets)),
@@ -72,7 +73,7 @@ class Trace(Layer):
 
     async def __call__(self, request: Request, next: Next) -> Stream:
         """The stream that ``next`` gives, which is watched."""
-        call = TracedCall(self._reporting, request, next.api)
+        call = TracedCall(self.reporting, request, next.api)
         try:
             stream = await next(request)
         except BaseException as error:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from svir_client.redact import Redactor
 from svir_client.tracing.content import content_of
@@ -22,7 +18,8 @@ from svir_client.tracing.record import (
     TraceEvent,
     clip,
 )
-from svir_client.tracing.sink import Sinks
+from svir_client.tracing.reporting import Begun, Reporting
+from svir_client.tracing.run import enclosing, new_span_id
 from svir_core.errors import SvirError
 from svir_core.event import Completed, Event
 from svir_core.request import Request
@@ -35,39 +32,26 @@ if TYPE_CHECKING:
 LEVELS = {Outcome.COMPLETED: Level.INFO, Outcome.ABANDONED: Level.WARNING, Outcome.FAILED: Level.ERROR}
 
 
-@attrs.frozen(repr=False)
-class Reporting:
-    """Where and how a ``Trace`` reports: its sinks, its clocks, its secrets, and whether content is captured."""
-
-    sinks: Sinks
-    capture: bool
-    redactor: Redactor
-    clock: Callable[[], float]
-    now: Callable[[], float]
-
-    def seconds(self, otherwise: float) -> float:
-        """A moment of the clock; ``otherwise`` when that fails."""
-        return self.sinks.read(self.clock, otherwise)
-
-
 class TracedCall:
     """Reports its start when it is made, and its end once: by :meth:`raised`, when its stream is closed, or when
     that is dropped. It never holds the stream, so that dropping that is noticed at once."""
 
     __slots__ = (
         "_api",
-        "_began",
+        "_begun",
         "_completion",
         "_first",
         "_model",
         "_over",
+        "_parent_id",
         "_redactor",
         "_reporting",
         "_request",
         "_request_id",
         "_retries",
+        "_run",
         "_run_id",
-        "_started",
+        "_span_id",
         "_status",
         "_whole",
     )
@@ -76,8 +60,12 @@ class TracedCall:
         self._over = True  # until the start is reported
         self._reporting = reporting
         self._redactor = reporting.redactor
-        self._request = request if reporting.capture and reporting.sinks.content else None
-        self._run_id = uuid.uuid4().hex
+        self._request = request if reporting.captures else None
+        around = enclosing()
+        self._parent_id = None if around is None else around.span_id
+        self._run = None if around is None else around.run
+        self._run_id = uuid.uuid4().hex if self._run is None else self._run.run_id
+        self._span_id = new_span_id()
         self._api = api
         self._model = clip(request.model)
         self._retries = 0
@@ -86,10 +74,13 @@ class TracedCall:
         self._first: float | None = None
         self._whole: float | None = None
         self._completion: Completion | None = None
-        self._started = reporting.sinks.read(reporting.now, time.time())
-        self._began = reporting.seconds(0.0)
+        self._begun = Begun(reporting)
         start = ProviderStart(
-            api=api, model=self._model, message_count=len(request.messages), tool_count=len(request.tools)
+            api=api,
+            model=self._model,
+            round=self._round,
+            message_count=len(request.messages),
+            tool_count=len(request.tools),
         )
         self._report(EventType.PROVIDER_START, Level.INFO, 0.0, start)
         self._over = False
@@ -102,7 +93,7 @@ class TracedCall:
     def opened(self, stream: Stream, next: Next) -> None:
         """There is one: its end is the call's."""
         self._learn(next)
-        self._redactor |= stream._redactor()  # of another client, behind a Fallback
+        self._learn_secrets(stream._redactor())  # of another client, behind a Fallback
         self._status = stream.status
         self._request_id = stream.request_id
         stream.inspect(self._seen)
@@ -115,14 +106,23 @@ class TracedCall:
     def _learn(self, next: Next) -> None:
         self._retries = max(next.sent - 1, 0)
         self._request_id = next.request_id
-        self._redactor |= next.redactor
+        self._learn_secrets(next.redactor)
+
+    def _learn_secrets(self, redactor: Redactor) -> None:
+        self._redactor |= redactor
+        if self._run is not None:
+            self._run.learned.learn(redactor)
+
+    @property
+    def _round(self) -> int | None:
+        return None if self._run is None else self._run.round
 
     def _seen(self, event: Event) -> None:
         if isinstance(event, Completed):
-            self._whole = self._reporting.seconds(self._began)
+            self._whole = self._begun.seconds()
             self._completion = event.completion
         elif self._first is None:
-            self._first = self._reporting.seconds(self._began)
+            self._first = self._begun.seconds()
 
     def _closed(self, stream: Stream) -> None:
         if self._completion is not None:
@@ -136,15 +136,15 @@ class TracedCall:
         if self._over:
             return
         self._over = True
-        reporting = self._reporting
-        seconds = (reporting.seconds(self._began) if self._whole is None else self._whole) - self._began
+        seconds = self._begun.seconds() if self._whole is None else self._whole
         fields: dict[str, Any] = {
             "api": self._api,
             "model": self._model,
+            "round": self._round,
             "outcome": outcome,
             "seconds": seconds,
             "retries": self._retries,
-            "first_token_seconds": None if self._first is None else self._first - self._began,
+            "first_token_seconds": self._first,
             "provider_request_id": self._named(self._request_id),
             "status": self._status,
         }
@@ -193,9 +193,13 @@ class TracedCall:
         bare = TraceEvent(
             level=level,
             type=type,
-            time=self._started + after,
+            time=self._begun.time + after,
             run_id=self._run_id,
+            span_id=self._span_id,
+            parent_id=self._parent_id,
             name=self._model,
             attributes=attributes,
+            session_id=None if self._run is None else self._run.session_id,
+            operation_id=None if self._run is None else self._run.operation_id,
         )
-        self._reporting.sinks.write(bare if content is None else attrs.evolve(bare, content=content), bare)
+        self._reporting.write(bare, content)

@@ -16,7 +16,19 @@ import pytest
 
 from svir_client import Trace, tracing
 from svir_client.testing import MockServer
-from svir_client.tracing import ProviderEnd, ProviderStart, TraceEvent, genai
+from svir_client.tracing import (
+    EventType,
+    GenerationEnd,
+    GenerationFailure,
+    GenerationStart,
+    ProviderEnd,
+    ProviderStart,
+    ToolEnd,
+    ToolStart,
+    TraceEvent,
+    genai,
+)
+from svir_client.tracing.record import CONTENT_NAMES
 from tests.svir_client.chat import SECONDS, hello
 
 pytestmark = pytest.mark.anyio
@@ -70,11 +82,26 @@ def test_how_a_call_ends_is_as_the_docstring_says() -> None:
 
 
 def test_every_field_is_named() -> None:
-    fields, _, attributes = section("What an event holds").partition("| attribute of the end")
+    fields, provider, generation, tool = section("What an event holds").split("| attribute of ")
     assert sorted(first_column(fields)) == sorted(names(TraceEvent))
-    assert sorted(first_column(attributes)) == sorted(names(ProviderEnd))
-    start = set(names(ProviderStart)) - set(names(ProviderEnd))
-    assert all(f"`{name}`" in attributes for name in start)
+    for table, start, *ends in (
+        (provider, ProviderStart, ProviderEnd),
+        (generation, GenerationStart, GenerationEnd, GenerationFailure),
+        (tool, ToolStart, ToolEnd),
+    ):
+        rows_alone = table.partition("\n")[2]
+        assert set(first_column(rows_alone)) == {name for end in ends for name in names(end)}
+        assert all(f"`{name}`" in rows_alone for name in names(start))
+
+
+def test_every_event_is_named() -> None:
+    (row,) = [row for row in rows(section("What an event holds")) if row.startswith("| `type`")]
+    assert re.findall(r"`(\w+)`", row)[1:] == [type.value for type in EventType]
+
+
+def test_everything_that_was_said_is_named() -> None:
+    content = section("Content")
+    assert all(f"`{name}`" in content for name in CONTENT_NAMES)
 
 
 def test_every_sink_and_its_arguments_are_named() -> None:

@@ -30,9 +30,9 @@ OWNER_ONLY: Final = 0o600
 class FileSink(Unique):
     """Appends each event as a line of JSON."""
 
-    def __init__(self, path: str | os.PathLike[str], max_bytes: int, content: bool) -> None:
+    def __init__(self, path: str | os.PathLike[str], append: bool, max_bytes: int, content: bool) -> None:
         self._descriptor: int | None = None
-        self._descriptor = _opened(path)
+        self._descriptor = _opened(path, append)
         self._lock = threading.RLock()
         self._max_bytes = max_bytes
         self._stopped = False
@@ -93,19 +93,28 @@ class FileSink(Unique):
             raise OSError("the trace file took a part of a line")
 
 
-def file(path: str | os.PathLike[str], *, max_bytes: int = FILE_BYTES, content: bool = False) -> FileSink:
+def file(
+    path: str | os.PathLike[str], *, append: bool = True, max_bytes: int = FILE_BYTES, content: bool = False
+) -> FileSink:
     """A sink that appends events to the file at ``path``, made with mode 0600 when it is not there.
 
-    ``max_bytes`` is how large the file may become: what does not fit is dropped, as is all that comes after it. The
-    file's last line then says so, and a warning of the logger ``svir.tracing``. Raises ``ConfigError`` when the file
-    cannot be opened, is a symbolic link, no regular file, another user's, or has a second name; and where the system
-    cannot tell (Windows).
+    Nothing waits in a buffer: an event is the system's at once, and outlives a crash of the process. Without
+    ``append`` what an older file holds is dropped, once it is known to be fit. ``max_bytes`` is how large the file may
+    become: what does not fit is dropped, as is all that comes after it. The file's last line then says so, and a
+    warning of the logger ``svir.tracing``. Raises ``ConfigError`` when the file cannot be opened, is a symbolic link,
+    no regular file, another user's, or has a second name; and where the system cannot tell (Windows).
     """
-    return FileSink(path, count(max_bytes, 1, "file: max_bytes"), expect(content, bool, "content"))
+    return FileSink(
+        path,
+        expect(append, bool, "file: append"),
+        count(max_bytes, 1, "file: max_bytes"),
+        expect(content, bool, "content"),
+    )
 
 
-def _opened(path: str | os.PathLike[str]) -> int:
-    """A descriptor of the file. Errors of the system are told by their class: a path may show a name."""
+def _opened(path: str | os.PathLike[str], append: bool) -> int:
+    """A descriptor of the file, emptied without ``append``. Errors of the system are told by their class: a path may
+    show a name."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ConfigError("file takes a path")
     if not hasattr(os, "O_NOFOLLOW"):
@@ -121,6 +130,8 @@ def _opened(path: str | os.PathLike[str]) -> int:
     if not problem and descriptor is not None:
         with contextlib.suppress(OSError):
             os.fchmod(descriptor, OWNER_ONLY)  # an umask may have taken more, an older file may give more
+            if not append:
+                os.ftruncate(descriptor, 0)
             return descriptor
         problem = "cannot be kept to its owner"
     if descriptor is not None:

@@ -1,18 +1,31 @@
 """Events as spans and metrics of OpenTelemetry, by its GenAI semantic conventions (30 section 5).
 
-Two rules hold for it. A span is never made current: its parent is what was current at the call, and a stream may be
-read in any task. A span is ended once, by the end that every start has.
+Two rules hold for it. A span is never made current, for a stream may be read in any task: its parent is the span of
+what it is part of, else what was current when it began. A span is ended once, by the end that every start has.
 """
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+import attrs
 
 from svir_client.tracing import genai
-from svir_client.tracing.record import Content, Outcome, ProviderEnd, ProviderStart, TraceEvent, plain, sound
+from svir_client.tracing.loop_record import GenerationEnd, GenerationFailure, GenerationStart, ToolEnd, ToolStart
+from svir_client.tracing.record import ProviderEnd, ProviderStart, TraceEvent, plain
+from svir_client.tracing.sinks.span_attributes import (
+    End,
+    Start,
+    about,
+    began,
+    ended,
+    error_type,
+    is_failure,
+    optional,
+    said,
+    span_name,
+)
 from svir_client.unique import Unique
 from svir_core.check import expect
 from svir_core.errors import ConfigError
@@ -23,18 +36,16 @@ if TYPE_CHECKING:
 
 SCOPE: Final = "svir"
 
-Values = dict[str, str | int | float | bool | list[str]]
-
 
 class OpenTelemetrySink(Unique):
-    """A span of kind CLIENT per call, and the histograms of the conventions."""
+    """A span per call of a model, generation and call of a tool, and the histograms of the conventions."""
 
     def __init__(self, tracer: Tracer, meter: Meter, content: bool) -> None:
         from opentelemetry import trace  # imported late: an extra
 
         self._api = trace
         self._tracer = tracer
-        self._spans: dict[tuple[str, str | None], Span] = {}
+        self._open: dict[str, _Open] = {}
         self._lock = threading.RLock()
         seconds, tokens = list(genai.SECONDS_BOUNDARIES), list(genai.TOKEN_BOUNDARIES)
         self._duration = meter.create_histogram(
@@ -49,51 +60,76 @@ class OpenTelemetrySink(Unique):
         self.content = content
 
     def write(self, event: TraceEvent) -> None:
-        """Begin or end a span, in the context that is current."""
-        match event.attributes:
-            case ProviderStart() as start:
-                self._start(event, start)
-            case ProviderEnd() as end:
-                self._end(event, end)
+        """Begin or end a span."""
+        attributes = event.attributes
+        if isinstance(attributes, ProviderStart | GenerationStart | ToolStart):
+            self._start(event, attributes)
+        else:
+            self._end(event, attributes)
 
-    def _start(self, event: TraceEvent, start: ProviderStart) -> None:
-        attributes = about(start.api, start.model) | {genai.REQUEST_STREAM: True}
-        if event.session_id is not None:
-            attributes[genai.CONVERSATION_ID] = sound(event.session_id)
+    def _start(self, event: TraceEvent, start: Start) -> None:
+        values = began(event, start)
+        current = self._api.get_current_span()
+        parent = self._parent(event, current)
         span = self._tracer.start_span(
-            f"{attributes[genai.OPERATION_NAME]} {attributes[genai.REQUEST_MODEL]}",
-            kind=self._api.SpanKind.CLIENT,
-            attributes=attributes,
+            span_name(values),
+            context=None if parent is None else self._api.set_span_in_context(parent),
+            kind=self._api.SpanKind.CLIENT if isinstance(start, ProviderStart) else self._api.SpanKind.INTERNAL,
+            attributes=values if event.content is None else values | said(event.content, start),
             start_time=nanoseconds(event.time),
         )
         with self._lock:
-            self._spans[event.run_id, event.operation_id] = span
+            self._open[event.span_id] = _Open(span, event.run_id, current)
 
-    def _end(self, event: TraceEvent, end: ProviderEnd) -> None:
+    def _parent(self, event: TraceEvent, current: Span) -> Span | None:
+        """The span of what ``event`` is part of. Another run, which a tool began, is part of the tool's call, unless
+        the tool has made a span of its own current; ``None`` is whatever is current."""
         with self._lock:
-            span = self._spans.pop((event.run_id, event.operation_id), None)
-        if span is None:  # its start could not be reported
+            around = None if event.parent_id is None else self._open.get(event.parent_id)
+        if around is None or (around.run_id != event.run_id and around.current is not current):
+            return None
+        return around.span
+
+    def _end(self, event: TraceEvent, end: End) -> None:
+        with self._lock:
+            opened = self._open.pop(event.span_id, None)
+        if opened is None:  # its start could not be reported
             return
+        span = opened.span
         try:
             span.set_attributes(ended(end))
             if event.content is not None:
                 span.set_attributes(said(event.content, end))
-            if end.outcome is Outcome.FAILED:
+            if is_failure(end):
                 span.set_status(self._api.StatusCode.ERROR)
-            self._measure(span, end)
+            if not isinstance(end, ToolEnd):
+                self._measure(span, end)
         finally:
             span.end(nanoseconds(event.time))
 
-    def _measure(self, span: Span, end: ProviderEnd) -> None:
+    def _measure(self, span: Span, end: ProviderEnd | GenerationEnd | GenerationFailure) -> None:
+        """Tokens are counted per call of the model alone: those of a generation are the same ones."""
         context = self._api.set_span_in_context(span)  # for exemplars; it is made current nowhere
-        attributes = about(end.api, end.model) | _optional({genai.RESPONSE_MODEL: end.answered_model})
-        tokens = {} if end.usage is None else plain(end.usage)
-        for kind in ("input", "output"):
-            if kind in tokens:
-                self._tokens.record(tokens[kind], attributes | {genai.TOKEN_TYPE: kind}, context)
-        if end.first_token_seconds is not None:
-            self._first.record(end.first_token_seconds, attributes, context)
-        self._duration.record(end.seconds, attributes | _optional({genai.ERROR_TYPE: error_type(end)}), context)
+        if isinstance(end, ProviderEnd):
+            attributes = about(end.api, end.model) | optional({genai.RESPONSE_MODEL: end.answered_model})
+            tokens = {} if end.usage is None else plain(end.usage)
+            for kind in ("input", "output"):
+                if kind in tokens:
+                    self._tokens.record(tokens[kind], attributes | {genai.TOKEN_TYPE: kind}, context)
+            if end.first_token_seconds is not None:
+                self._first.record(end.first_token_seconds, attributes, context)
+        else:
+            attributes = about(end.api, end.model, genai.LOOP_OPERATIONS["generation"])
+        self._duration.record(end.seconds, attributes | optional({genai.ERROR_TYPE: error_type(end)}), context)
+
+
+@attrs.frozen
+class _Open:
+    """A span that has not ended, its run, and what was current when it began."""
+
+    span: Span
+    run_id: str
+    current: Span
 
 
 def opentelemetry(
@@ -117,64 +153,6 @@ def opentelemetry(
     raise ConfigError("opentelemetry is not installed: pip install 'svir-client[opentelemetry]'")
 
 
-def about(api: str, model: str) -> Values:
-    """What every span and every measurement says."""
-    return {
-        genai.OPERATION_NAME: genai.OPERATIONS.get(api, "chat"),
-        genai.PROVIDER_NAME: genai.PROVIDERS.get(api, api),
-        genai.REQUEST_MODEL: sound(model),
-    }
-
-
-def error_type(end: ProviderEnd) -> str | None:
-    """The kind of an error of ours, else the class of what was raised; ``None`` when the answer came whole."""
-    if end.outcome is Outcome.COMPLETED:
-        return None
-    return end.error_class or end.outcome.value if end.error_kind is None else end.error_kind.value
-
-
-def ended(end: ProviderEnd) -> Values:
-    """What the span of a call says at its end."""
-    tokens = {} if end.usage is None else plain(end.usage)
-    attributes = _optional(
-        {
-            genai.OUTCOME: end.outcome.value,
-            genai.ERROR_TYPE: error_type(end),
-            genai.RESPONSE_MODEL: end.answered_model,
-            genai.RESPONSE_ID: end.response_id,
-            genai.RESPONSE_TIME_TO_FIRST_CHUNK: end.first_token_seconds,
-            genai.HTTP_STATUS: end.status,
-            genai.RESEND_COUNT: end.retries or None,
-            genai.REQUEST_ID: end.provider_request_id,
-            genai.TOKENS_PER_SECOND: end.tokens_per_second,
-            **{name: tokens.get(field) for field, name in genai.USAGE.items()},
-        }
-    )
-    if end.finish_reason is not None:
-        attributes[genai.RESPONSE_FINISH_REASONS] = [end.finish_reason.value]
-    return attributes
-
-
-def said(content: Content, end: ProviderEnd) -> Values:
-    """What was said, as JSON. Of the server's words the conventions know nothing."""
-    answer = {"role": "assistant", "parts": list(content.output)}
-    if end.finish_reason is not None:
-        answer["finish_reason"] = end.finish_reason.value
-    return _optional(
-        {
-            genai.SYSTEM_INSTRUCTIONS: content.system and json.dumps([{"type": "text", "content": content.system}]),
-            genai.INPUT_MESSAGES: json.dumps(list(content.input)),
-            genai.OUTPUT_MESSAGES: json.dumps([answer]) if content.output else None,
-            genai.SERVER_MESSAGE: content.server_message,
-        }
-    )
-
-
 def nanoseconds(seconds: float) -> int:
     """Seconds since the epoch as OpenTelemetry counts them; to the microsecond: a float holds no more."""
     return round(seconds * 1e6) * 1000
-
-
-def _optional(values: Mapping[str, Any]) -> Values:
-    """Those that are there, as strings that an exporter can write."""
-    return {name: sound(value) for name, value in values.items() if value is not None}

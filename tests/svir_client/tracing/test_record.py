@@ -21,6 +21,7 @@ def test_a_start() -> None:
         "level": "info",
         "type": "provider_start",
         "run_id": "run",
+        "span_id": "span",
         "name": "m",
         "attributes": {"api": "openai_chat", "model": "m", "message_count": 1, "tool_count": 0},
     }
@@ -29,6 +30,7 @@ def test_a_start() -> None:
 def test_an_end_with_everything() -> None:
     event = end_event(
         Content(system="s", input=({"role": "user"},), output=({"type": "text"},), server_message="x"),
+        round=1,
         outcome=Outcome.FAILED,
         first_token_seconds=0.5,
         tokens_per_second=10.0,
@@ -45,13 +47,14 @@ def test_an_end_with_everything() -> None:
         error_class="TransportError",
         retryable=True,
     )
-    document = attrs.evolve(event, session_id="s1", operation_id="round-1").document()
+    document = attrs.evolve(event, session_id="s1", operation_id="round-1", parent_id="outer").document()
     assert orjson.loads(event.json())["attributes"] == document["attributes"]
     assert list(document["attributes"]) == [field.name for field in attrs.fields(type(event.attributes))]
     assert document["attributes"]["usage"] == {
         "input": 0, "output": 1, "total": 2, "reasoning": 3, "cache_read": 4, "cache_write": 5,
     }  # fmt: skip
     assert (document["session_id"], document["operation_id"]) == ("s1", "round-1")
+    assert (document["span_id"], document["parent_id"]) == ("span", "outer")
     assert document["content"] == {
         "system": "s", "input": [{"role": "user"}], "output": [{"type": "text"}], "server_message": "x",
     }  # fmt: skip

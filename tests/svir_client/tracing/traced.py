@@ -23,6 +23,7 @@ START = TraceEvent(
     type=EventType.PROVIDER_START,
     time=1735689600.25,
     run_id="run",
+    span_id="span",
     name="m",
     attributes=ProviderStart(api="openai_chat", model="m", message_count=1, tool_count=0),
 )
@@ -41,6 +42,7 @@ def end_event(content: Content | None = None, name: str = "m", **fields: Any) ->
         type=EventType.PROVIDER_END,
         time=1735689601.75,
         run_id="run",
+        span_id="span",
         name=name,
         attributes=ProviderEnd(**{**known, **fields}),
         content=content,

@@ -59,6 +59,41 @@ def test_an_older_file_goes_on_and_becomes_the_owners_alone(path: pathlib.Path) 
     sink.close()
 
 
+def test_without_append_it_begins_anew(path: pathlib.Path) -> None:
+    path.write_bytes(b"before\n" + STOPPED)
+    sink = file(path, append=False)
+    assert path.read_bytes() == b""
+    sink.write(START)
+    sink.write(START)
+    assert path.read_bytes() == LINE * 2
+    sink.close()
+
+
+def test_what_is_refused_keeps_what_it_holds(path: pathlib.Path) -> None:
+    path.write_bytes(b"before\n")
+    os.link(path, path.with_suffix(".two"))
+    with pytest.raises(ConfigError, match="has a second name"):
+        file(path, append=False)
+    assert path.read_bytes() == b"before\n"
+
+
+@pytest.mark.parametrize("mistake", [None, 0, "no"])
+def test_append_is_a_switch(mistake: Any, path: pathlib.Path) -> None:
+    with pytest.raises(ConfigError, match="file: append"):
+        file(path, append=mistake)
+    assert not path.exists()
+
+
+def test_an_event_is_in_the_file_at_once(path: pathlib.Path) -> None:
+    program = (
+        "import os, sys; from svir_client.tracing import file; from tests.svir_client.tracing.traced import START;"
+        "sink = file(sys.argv[1]); sink.write(START); os.kill(os.getpid(), 9)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, path], check=False, timeout=60)
+    assert ended.returncode == -9
+    assert path.read_bytes() == LINE
+
+
 def test_two_sinks_and_two_processes_share_a_file(path: pathlib.Path) -> None:
     first, second = file(path), file(path)
     first.write(START)

@@ -17,11 +17,6 @@ import anyio.to_thread
 import attrs
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes, http_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 from opentelemetry.semconv.attributes import error_attributes
@@ -35,6 +30,7 @@ from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_respo
 from tests.packaging.floors import floors
 from tests.svir_client.chat import DONE, FINISH, REQUEST, SECONDS, USAGE, hello, text
 from tests.svir_client.layers.calls import Clock, scripted
+from tests.svir_client.tracing.sinks.telemetry import Telemetry
 from tests.svir_client.tracing.traced import START, end_event
 
 pytestmark = pytest.mark.anyio
@@ -44,46 +40,11 @@ DOWN = Reply.document({"error": {"message": "canary"}}, status=503)
 ENDLESS = Reply.stream(text("a"), end=End.STALL)
 
 
-class Telemetry:
-    """Providers of one test, and what they were given."""
-
-    def __init__(self) -> None:
-        self._spans = InMemorySpanExporter()
-        self._reader = InMemoryMetricReader()
-        self.tracers = TracerProvider(shutdown_on_exit=False)
-        self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
-        self.meters = MeterProvider([self._reader], shutdown_on_exit=False)
-
-    def layer(self, *, content: bool = False, **options: Any) -> Trace:
-        sink = opentelemetry(tracer_provider=self.tracers, meter_provider=self.meters, content=content)
-        return Trace(sink, **options)
-
-    @property
-    def spans(self) -> tuple[ReadableSpan, ...]:
-        return self._spans.get_finished_spans()
-
-    @property
-    def span(self) -> ReadableSpan:
-        (span,) = self.spans
-        return span
-
-    def points(self) -> dict[str, list[HistogramDataPoint]]:
-        data = self._reader.get_metrics_data()
-        assert data is not None
-        return {
-            metric.name: [point for point in metric.data.data_points if isinstance(point, HistogramDataPoint)]
-            for resource in data.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        }
-
-
 @pytest.fixture
 def telemetry() -> Iterator[Telemetry]:
     made = Telemetry()
     yield made
-    made.tracers.shutdown()
-    made.meters.shutdown()
+    made.close()
 
 
 async def test_a_span_by_the_conventions(telemetry: Telemetry) -> None:
@@ -290,7 +251,7 @@ def constants(*modules: ModuleType) -> set[str]:
 def test_the_names_are_those_of_the_conventions() -> None:
     ours = {value for name, value in vars(genai).items() if name.isupper() and isinstance(value, str)}
     own = {name for name in ours if name.startswith("svir.")}
-    assert len(own) == 4
+    assert len(own) == 8
     known = constants(gen_ai_attributes, gen_ai_metrics, http_attributes, error_attributes)
     assert ours - own <= known
     assert set(genai.USAGE.values()) <= known
@@ -308,7 +269,7 @@ def test_providers_and_operations_are_those_of_the_conventions() -> None:
     providers = {member.value for member in enums.GenAiProviderNameValues}
     assert set(genai.PROVIDERS.values()) <= providers
     operations = {member.value for member in enums.GenAiOperationNameValues}
-    assert {"chat", *genai.OPERATIONS.values()} <= operations
+    assert {"chat", *genai.OPERATIONS.values(), *genai.LOOP_OPERATIONS.values()} <= operations
 
 
 @pytest.mark.parametrize("mistake", [1, "yes", None])
