@@ -2,7 +2,8 @@
 
 It runs under asyncio and trio, never sleeps unless a reply says so, and tells what it saw: every request, and
 when each connection was closed. Beside it: recorded exchanges, assertions that hold for every API, a call
-cancelled at each of its awaits, and the contract of a transport as a test. Source: 30 sections 1 and 7, 11 section D.
+cancelled at each of its awaits, and the contracts of a transport and of a store as tests.
+Source: 30 sections 1 and 7, 11 section D, 50 Session.
 """
 
 from svir_client.function_model import FunctionModel
@@ -16,6 +17,7 @@ from svir_client.testing.reply import End, Framing, Reply
 from svir_client.testing.script import Answer
 from svir_client.testing.scripted import Outcome, ScriptedTransport
 from svir_client.testing.server import MockServer
+from svir_client.testing.store import STORE_CLAUSES, check_store
 from svir_client.testing.threaded import ThreadedMockServer
 from svir_client.testing.wait import Gate, Pause
 
@@ -43,9 +45,11 @@ __all__ = (
     "load_recording",
     # what must hold
     "CLAUSES",
+    "STORE_CLAUSES",
     "ContractError",
     "Violation",
     "assert_prefix_stable",
     "cancelled_at_every_await",
+    "check_store",
     "check_transport",
 )

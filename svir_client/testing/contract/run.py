@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Final, Protocol, TypeVar, cast
 
 import anyio
 import attrs
@@ -38,7 +38,7 @@ class Violation:
     Attributes:
         clause: its name.
         rule: what it asks for.
-        seen: what the transport did.
+        seen: what happened instead.
     """
 
     clause: str
@@ -50,10 +50,10 @@ class Violation:
 
 
 class ContractError(AssertionError):
-    """A transport that does not keep the contract: ``violations`` has every clause that it broke."""
+    """A transport or a store that does not keep its contract: ``violations`` has every clause that it broke."""
 
-    def __init__(self, violations: tuple[Violation, ...], checked: int) -> None:
-        lines = [f"the transport breaks {len(violations)} of {checked} clauses", *(f"- {one}" for one in violations)]
+    def __init__(self, subject: str, violations: tuple[Violation, ...], checked: int) -> None:
+        lines = [f"{subject} breaks {len(violations)} of {checked} clauses", *(f"- {one}" for one in violations)]
         super().__init__("\n".join(lines))
         self.violations = violations
 
@@ -70,29 +70,50 @@ async def check_transport(factory: Callable[[], Transport], *, only: Collection[
     Source: 30 section 1, 00 section 5.
     """
     function(factory, "factory")
+    await check_clauses("the transport", CLAUSES, lambda: Bench(factory), only)
+
+
+class Closable(Protocol):
+    """What clauses work with."""
+
+    async def aclose(self) -> None:
+        """Leave nothing behind."""
+        ...
+
+
+B = TypeVar("B", bound=Closable)
+
+
+async def check_clauses(
+    subject: str,
+    clauses: Mapping[str, Callable[[B], Awaitable[None]]],
+    bench: Callable[[], B],
+    only: Collection[str],
+) -> None:
+    """Run the ``clauses`` that ``only`` names, by default all, each on a bench of its own; ``ContractError`` when some
+    do not hold for ``subject``."""
     every(only, (str,), "every name in only")
-    unknown = sorted(set(only) - set(CLAUSES))
+    unknown = sorted(set(only) - set(clauses))
     if unknown:
         raise ValueError(f"no such clause: {', '.join(unknown)}")
-    chosen = [name for name in CLAUSES if not only or name in only]
+    chosen = [name for name in clauses if not only or name in only]
     violations: list[Violation] = []
     for name in chosen:
-        seen = await _run(CLAUSES[name], factory)
+        seen = await _run(clauses[name], bench())
         if seen is not None:
-            rule = inspect.cleandoc(CLAUSES[name].__doc__ or "")
+            rule = inspect.cleandoc(clauses[name].__doc__ or "")
             violations.append(Violation(name, rule, seen))
     if violations:
-        raise ContractError(tuple(violations), len(chosen))
+        raise ContractError(subject, tuple(violations), len(chosen))
 
 
-async def _run(clause: Clause, factory: Callable[[], Transport]) -> str | None:
+async def _run(clause: Callable[[B], Awaitable[None]], bench: B) -> str | None:
     """What was seen of a clause that is broken, or ``None``."""
-    bench = Bench(factory)
     seen: str | None = None
     with anyio.move_on_after(CLAUSE_SECONDS) as scope:
         try:
             await clause(bench)
-        except Exception as error:  # noqa: BLE001 - whatever a transport raises is what was seen
+        except Exception as error:  # noqa: BLE001 - whatever is raised is what was seen
             seen = _words(error)
     if scope.cancelled_caught:
         seen = f"it was not over within {CLAUSE_SECONDS:g} s"
