@@ -69,6 +69,12 @@ def test_what_no_rule_reads_is_kept_when_asked() -> None:
     assert both(bare, extra=True).answer.extra == {}
 
 
+def test_without_the_fresh_input_nobody_knows_the_whole() -> None:
+    cached = {"cache_creation_input_tokens": 10, "cache_read_input_tokens": 30}
+    answer = both(start(usage=cached) + text(0, "x") + reason(usage={"output_tokens": 4}) + STOP).answer
+    assert answer.usage == Usage(None, 4, cache_read=30, cache_write=10)
+
+
 def test_usage_that_is_kept_has_only_what_json_can_say() -> None:
     data = stream(end=reason().replace(b"4", b'4,"odd":1e999') + STOP)
     answer = both(data, extra=True).answer
