@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pytest
@@ -16,6 +16,7 @@ from svir_core.response import Completion, FinishReason
 from svir_core.wire import gemini as gemini_api
 from svir_core.wire import openai_chat, openai_responses
 from svir_core.wire.api import Api, CodecOptions, Compat, Mode
+from svir_core.wire.json_value import Json
 from tests.svir_core.wire.foreign import APIS
 
 HI = Request("m", tools=[Tool("f")]).user("hi")
@@ -44,7 +45,7 @@ def called(arguments: str) -> Request:
 
 # --- calls without arguments ---------------------------------------------------------------------
 
-SENT: Final[Mapping[str, Any]] = {
+SENT: Final[Mapping[str, Callable[[Any], Any]]] = {
     "openai_chat": lambda turn: turn["tool_calls"][0]["function"]["arguments"],
     "openai_responses": lambda turn: turn["arguments"],
     "anthropic_messages": lambda turn: turn["content"][0]["input"],
@@ -66,14 +67,15 @@ def sse(*payloads: Mapping[str, Any], last: str = "") -> bytes:
 
 def completed(api: Api, data: bytes, mode: Mode = Mode.STRICT) -> Completion:
     decoder = api.decoder(CodecOptions(mode=mode), lambda: 0.0)
-    events = [*decoder.push(data), *([] if decoder.done else decoder.finish())]
+    events = list(decoder.push(data))
+    events += () if decoder.done else decoder.finish()
     assert isinstance(events[-1], Completed)
     return events[-1].completion
 
 
 def chat(delta: Mapping[str, Any], finish: str) -> bytes:
-    head = {"id": "i", "object": "chat.completion.chunk", "created": 0, "model": "m"}
-    chunks = [
+    head: Json = {"id": "i", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    chunks: list[Json] = [
         {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
     ]
@@ -81,8 +83,8 @@ def chat(delta: Mapping[str, Any], finish: str) -> bytes:
 
 
 def responses(item: Mapping[str, Any], **response: Any) -> bytes:
-    begun = {"id": "r", "object": "response", "model": "m", "status": "in_progress", "output": []}
-    ended = {**begun, "status": "completed", "output": [item], **response}
+    begun: Json = {"id": "r", "object": "response", "model": "m", "status": "in_progress", "output": []}
+    ended: Json = {**begun, "status": "completed", "output": [item], **response}
     return sse(
         {"type": "response.created", "sequence_number": 0, "response": begun},
         {
@@ -97,7 +99,14 @@ def responses(item: Mapping[str, Any], **response: Any) -> bytes:
 
 
 def anthropic(block: Mapping[str, Any], stop: str) -> bytes:
-    message = {"id": "i", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+    message: Json = {
+        "id": "i",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": None,
+    }
     return sse(
         {"type": "message_start", "message": {**message, "usage": {"input_tokens": 1, "output_tokens": 1}}},
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -109,11 +118,18 @@ def anthropic(block: Mapping[str, Any], stop: str) -> bytes:
 
 
 def gemini(part: Mapping[str, Any]) -> bytes:
-    content = {"role": "model", "parts": [part]}
+    content: Json = {"role": "model", "parts": [part]}
     return sse({"candidates": [{"index": 0, "content": content, "finishReason": "STOP"}]})
 
 
-CALL: Final = {"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": "", "status": "completed"}
+CALL: Final[Json] = {
+    "type": "function_call",
+    "id": "fc",
+    "call_id": "a",
+    "name": "f",
+    "arguments": "",
+    "status": "completed",
+}
 CALLS: Final[Mapping[str, bytes]] = {
     "openai_chat": chat(
         {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]},
@@ -139,7 +155,7 @@ def test_a_call_without_arguments_is_complete_and_its_arguments_are_an_empty_obj
 
 # --- refusals ------------------------------------------------------------------------------------
 
-SPOKEN: Final = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
+SPOKEN: Final[Json] = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
 NO_REFUSALS: Final[Mapping[str, bytes]] = {
     "a delta of Chat Completions": chat({"role": "assistant", "content": "yes", "refusal": ""}, "stop"),
     "a delta of Chat Completions without a word": chat({"role": "assistant", "content": "", "refusal": ""}, "stop"),
@@ -169,24 +185,24 @@ def test_an_empty_refusal_is_none(name: str, mode: Mode) -> None:
 
 @pytest.mark.parametrize("content", [None, "yes"])
 def test_an_empty_refusal_of_a_whole_document_is_none(content: str | None) -> None:
-    message = {"role": "assistant", "content": content, "refusal": ""}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    document = {"id": "i", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+    message: Json = {"role": "assistant", "content": content, "refusal": ""}
+    choice: Json = {"index": 0, "message": message, "finish_reason": "stop"}
+    document: Json = {"id": "i", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
     answer = completed_document(openai_chat.API, document)
     assert (answer.finish, answer.text) == (FinishReason.STOP, content or "")
-    output = [{**SPOKEN, "content": [{"type": "refusal", "refusal": ""}]}]
+    output: list[Json] = [{**SPOKEN, "content": [{"type": "refusal", "refusal": ""}]}]
     document = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": output}
     assert completed_document(openai_responses.API, document).finish is FinishReason.STOP
 
 
 def completed_document(api: Api, document: Mapping[str, Any]) -> Completion:
-    module = openai_chat if api is openai_chat.API else openai_responses
-    return module.decode_document(json.dumps(document).encode())
+    decode = openai_chat.decode_document if api is openai_chat.API else openai_responses.decode_document
+    return decode(json.dumps(document).encode())
 
 
 # --- a response that failed ----------------------------------------------------------------------
 
-FAILED: Final = {
+FAILED: Final[Json] = {
     "id": "r",
     "object": "response",
     "model": "m",
