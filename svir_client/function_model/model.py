@@ -9,7 +9,7 @@ from svir_client.client import AsyncClient
 from svir_client.driver import Driver
 from svir_client.function_model.events import ModelFunction
 from svir_client.function_model.transport import FunctionTransport
-from svir_client.function_model.wire import FunctionApi
+from svir_client.function_model.wire import NAME, FunctionApi
 from svir_client.key import KeySource
 from svir_client.layers.layer import Layer
 from svir_client.options import CONNECT_SECONDS, IDLE_SECONDS
@@ -49,16 +49,28 @@ class FunctionModel(AsyncClient):
     """
 
     def __init__(
-        self, function: ModelFunction, *, layers: Sequence[Layer] = (), idle_timeout: float = IDLE_SECONDS
+        self,
+        function: ModelFunction,
+        *,
+        layers: Sequence[Layer] = (),
+        idle_timeout: float = IDLE_SECONDS,
+        api: str = NAME,
     ) -> None:
-        """``layers`` as of every client; ``idle_timeout`` is for the first event and between two, in seconds.
+        """A client of ``function``.
 
-        Raises ``ConfigError`` for what cannot be called, and for options that are wrong.
+        Args:
+            function: is asked for each answer.
+            layers: as of every client.
+            idle_timeout: seconds without an event, from the call to the first and from one to the next.
+            api: the name of the wire API that it stands in for, as a ``ModelDescriptor`` and a ``Trace`` have it.
+
+        Raises:
+            ConfigError: what is no function, or an option that is wrong.
         """
-        api = FunctionApi()
+        stands_for = FunctionApi(api)
         super().__init__(
-            api,
-            Endpoint.parse(api.base_url),
+            stands_for,
+            Endpoint.parse(stands_for.base_url),
             key=KeySource(),
             transport=FunctionTransport(expect_callable(function, "function")),
             layers=layers,
@@ -76,6 +88,13 @@ class FunctionModel(AsyncClient):
         del given, options  # a traceback's locals show no key
         raise ConfigError("a FunctionModel has no server: make it of a function")
 
+    async def check(self, request: Request, *, headers: HeadersLike | None = None) -> None:
+        """As of every client; the function takes any request, so only ``ConfigError`` is raised, and no file is
+        measured."""
+        given = Withheld(headers)
+        del headers  # a traceback's locals show no value
+        self._exchange(request, given, None)
+
     def _exchange(
         self, request: Request, headers: Withheld[HeadersLike | None], idle_timeout: float | None
     ) -> Driver[Exchange]:
@@ -84,6 +103,6 @@ class FunctionModel(AsyncClient):
         checked = () if headers.value is None else caller_headers(headers.value)
 
         async def begin() -> Exchange:
-            return Exchange(FunctionApi(), request, await self._endpoint_of_call(), headers=checked)
+            return Exchange(FunctionApi(self.api), request, await self._endpoint_of_call(), headers=checked)
 
         return self._driver(begin, idle_timeout)

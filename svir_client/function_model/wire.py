@@ -13,6 +13,7 @@ import attrs
 
 from svir_core import serial
 from svir_core.body import Body, Measurements
+from svir_core.check import instance_of
 from svir_core.errors import ConfigError, ProtocolError, SvirError, UnsupportedError
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
@@ -119,9 +120,9 @@ def _none(what: str) -> UnsupportedError:
 
 @attrs.frozen
 class FunctionApi:
-    """One call's wire API, as the exchange and the client see it. See ``wire.api.Api``."""
+    """One call's wire API, as the exchange and the client see it, under whatever ``name``. See ``wire.api.Api``."""
 
-    name: str = attrs.field(default=NAME, init=False)
+    name: str = attrs.field(default=NAME, validator=instance_of(str))
     base_url: str = attrs.field(default="http://localhost", init=False)
     versions: tuple[str, ...] = attrs.field(default=(), init=False)
     matches_by_id: bool = attrs.field(default=False, init=False)

@@ -17,11 +17,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svir_client import AsyncClient, Fallback, FunctionModel, Next, Retry, Stream, Timeout, Tools, Trace, wrap
+from svir_client import (
+    AsyncClient,
+    Client,
+    Fallback,
+    FunctionModel,
+    Next,
+    Retry,
+    Stream,
+    Timeout,
+    Tools,
+    Trace,
+    wrap,
+)
 from svir_client.function_model import ModelAnswer, ModelFunction
 from svir_client.function_model import transport as function_transport
 from svir_client.function_model.transport import FunctionTransport
 from svir_client.function_model.wire import Asked, EventDecoder, FunctionApi, Told, encode_event
+from svir_client.generation import generate
+from svir_client.models import ModelDescriptor
 from svir_client.testing import Reply, ScriptedTransport, cancelled_at_every_await
 from svir_client.tracing import Outcome, ProviderEnd, memory
 from svir_core.body import Body
@@ -37,7 +51,7 @@ from svir_core.errors import (
 )
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.http_message import HttpRequest
-from svir_core.message import Image, Message, Opaque, Part, Reasoning, Text, TextFile, ToolCall
+from svir_core.message import Image, Message, Opaque, Part, Reasoning, Text, TextFile, ToolCall, ToolResult
 from svir_core.request import Request, Schema, Tool, ToolChoice
 from svir_core.response import Completion, Partial, Timing, Usage
 from svir_core.secret import Secret
@@ -236,6 +250,7 @@ async def test_the_request_comes_as_it_is(tmp_path: pathlib.Path) -> None:
         return "yes"
 
     client = FunctionModel(model)
+    await client.check(request)
     await client.complete(request)
     assert asked == [request]
     assert asked[0].extra["value"] is value
@@ -465,6 +480,7 @@ async def test_a_wrong_header_or_request_is_refused_before_the_function_is_asked
     asked: list[Request] = []
     client = FunctionModel(asked.append)  # type: ignore[arg-type]  # it is never called
     assert isinstance(await raised(client.complete(REQUEST, headers={"a\n": "b"})), ConfigError)
+    assert isinstance(await raised(client.check(REQUEST, headers={"a\n": "b"})), ConfigError)
     assert isinstance(await raised(client.complete("hi")), ConfigError)  # type: ignore[arg-type]  # as above
     await client.aclose()
     assert isinstance(await raised(client.complete(REQUEST)), ConfigError)
@@ -928,7 +944,7 @@ async def test_partial_and_parse() -> None:
     assert (await client.parse(REQUEST, City)).value == City("Oslo", 7)
 
 
-async def test_tools_are_called_and_their_results_come_back() -> None:
+async def test_a_generation_runs_over_it() -> None:
     tools = Tools()
 
     @tools.tool
@@ -936,19 +952,51 @@ async def test_tools_are_called_and_their_results_come_back() -> None:
         """Twice the number."""
         return 2 * number
 
-    def model(request: Request) -> Completion:
+    async def model(request: Request) -> AsyncGenerator[Event]:
         *_, last = request.messages
-        if last.role == "tool":
-            return Completion("stop", [Text(f"it is {last.parts[0].content}")])  # type: ignore[union-attr]  # a result
-        assert [tool.name for tool in request.tools] == ["double"]
-        return Completion("tool_calls", [ToolCall("c1", "double", '{"number": 21}')])
+        if isinstance(result := last.parts[0], ToolResult):
+            completion = Completion("stop", [Text(f"it is {result.content}")], Usage(2, 2, 4))
+        else:
+            completion = Completion("tool_calls", [ToolCall("c1", "double", '{"number": 21}')], Usage(1, 1, 2))
+        yield Completed(completion)
 
-    client = FunctionModel(model)
-    request = Request("mine", tools=tools).user("21 twice?")
-    answer = await client.complete(request)
-    results = [await tools.call(call) for call in answer.calls]
-    answer = await client.complete(request.assistant(answer).tool_results(results))
-    assert answer.text == "it is 42"
+    with anyio.fail_after(SECONDS):
+        run = await generate(FunctionModel(model), None, "21 twice?", model="mine", tools=tools)
+    assert run.completion is not None
+    assert run.completion.text == "it is 42"
+    assert (run.rounds, run.tool_calls, run.usage) == (2, 1, Usage(3, 3, 6))
+
+
+async def test_it_stands_in_for_the_api_that_a_model_is_described_for() -> None:
+    described = ModelDescriptor("mine", api="anthropic_messages")
+    client = FunctionModel(of_completion, api="anthropic_messages")
+    assert client.api == "anthropic_messages"
+    assert (await generate(client, None, "hi", model=described)).completion == HELLO
+    assert FunctionModel(of_completion).api == "function"
+    with pytest.raises(ConfigError):
+        FunctionModel(of_completion, api=7)  # type: ignore[arg-type]  # as above
+
+
+def test_the_blocking_client_has_it_too() -> None:
+    closed: list[str] = []
+
+    def model(request: Request) -> Iterator[Event] | str:
+        if request.model == "inner":
+            return "Hel"
+        return pieces(client.complete(request.replace(model="inner")).text)
+
+    def pieces(first: str) -> Iterator[Event]:
+        try:
+            yield TextDelta(first)
+            yield from EVENTS[1:]
+        finally:
+            closed.append("closed")
+
+    with Client(FunctionModel(model)) as client:
+        assert client.complete(REQUEST) == HELLO
+        with client.stream(REQUEST) as stream:
+            assert next(stream) == HEL
+        assert closed == ["closed"] * 2
 
 
 async def test_send_gives_the_events_in_svirs_json_form() -> None:
