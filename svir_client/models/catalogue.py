@@ -12,6 +12,7 @@ from typing import Final
 
 from svir_client.models.capability import TEXT, Capability
 from svir_client.models.descriptor import ModelDescriptor
+from svir_core.check import expect
 from svir_core.errors import ConfigError
 
 READ_ON: Final = date(2026, 7, 23)
@@ -53,7 +54,7 @@ CATALOGUE: Final[Mapping[str, ModelDescriptor]] = MappingProxyType(
 
 def find(id: str) -> ModelDescriptor:
     """The row of the model ``id``; ``ConfigError`` that lists the ids for one that is not in the table."""
-    known = CATALOGUE.get(id)
+    known = CATALOGUE.get(expect(id, str, "the id of a model"))
     if known is None:
         raise ConfigError(f"the catalogue has {', '.join(CATALOGUE)}; any other model is a ModelDescriptor of yours")
     return known

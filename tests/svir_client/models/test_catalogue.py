@@ -68,6 +68,12 @@ def test_an_unknown_model_is_refused_with_what_there_is(id: str) -> None:
     assert all(known in str(caught.value) for known in EXPECTED)
 
 
+def test_an_id_is_a_string() -> None:
+    wrong: Any = ["gpt-5.6-sol"]
+    with pytest.raises(ConfigError, match="the id of a model must be a str"):
+        models.find(wrong)
+
+
 def test_a_row_is_changed_into_one_of_ones_own() -> None:
     row = attrs.evolve(
         models.find("gpt-5.6-sol"), api="openai_chat", max_output_tokens=4096, settings={"effort": "low"}
