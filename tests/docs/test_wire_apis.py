@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pathlib
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import orjson
 import pytest
 
-from svir_client import AsyncClient
+from svir_client import AsyncClient, Tools
+from svir_client.testing import Reply
 from svir_core import errors
 from svir_core.event import Completed
 from svir_core.request import Request
@@ -23,6 +26,8 @@ from svir_core.wire.json_value import Json
 from svir_core.wire.openai_chat import table as chat
 from svir_core.wire.openai_responses import table as responses
 from svir_core.wire.verdict import WORDS, Verdict
+from tests.svir_client.switching import first_reply, talking
+from tests.svir_core.wire.foreign import mark
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "wire-apis.md").read_text("utf-8")
 APIS: list[Api] = [openai_chat.API, openai_responses.API, anthropic_messages.API, gemini.API]
@@ -218,3 +223,25 @@ def test_modules_clients_and_hosts() -> None:
         assert callable(getattr(AsyncClient, name))
         if api is not openai_chat.API:
             assert f"`{api.base_url}`" in line
+
+
+@pytest.mark.anyio
+async def test_a_conversation_changes_the_api_as_the_page_does() -> None:
+    (snippet,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    tools = Tools()
+    for name in ("look", "list"):
+        tools.add(lambda: "a cat", name=name, description="Look around.")
+    replies = {
+        "anthropic_messages": [first_reply(anthropic_messages.API, 1), Reply.text("ok", api=anthropic_messages.API)],
+        "gemini": [Reply.text("A cat.", api=gemini.API)],
+    }
+    async with talking(replies) as talk:
+        names: dict[str, Any] = {"Request": Request, "tools": tools}
+        names |= {"claude": talk.clients["anthropic_messages"], "gemini": talk.clients["gemini"]}
+        exec(f"async def snippet():\n{textwrap.indent(snippet, '    ')}", names)
+        await names["snippet"]()
+        _, back = talk.bodies(anthropic_messages.API)
+        (there,) = talk.bodies(gemini.API)
+    own = mark("anthropic_messages").encode()
+    assert own in back
+    assert own not in there
