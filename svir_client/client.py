@@ -18,6 +18,7 @@ from svir_client.layers.layer import Layer, checked_layers
 from svir_client.options import CONNECT_SECONDS, IDLE_SECONDS
 from svir_client.parsed import Parsed, asking_for, parsed
 from svir_client.raw import RawStream
+from svir_client.redact import Redactor
 from svir_client.stream import Stream
 from svir_client.transport import Transport
 from svir_client.unique import Unique
@@ -305,6 +306,12 @@ class AsyncClient(Constructors, Unique):
     async def _endpoint_of_call(self) -> Endpoint:
         self._check_open()
         return attrs.evolve(self._endpoint, key=await self._key.current())
+
+    def _redactor(self, headers: Withheld[HeadersLike | None]) -> Redactor:
+        """What takes the secrets out of a text that are known before a call with these headers is made."""
+        sent = () if headers.value is None else caller_headers(headers.value)
+        key = self._key.known
+        return Redactor.of_headers(self._endpoint.headers, sent) | Redactor([] if key is None else [key.reveal()])
 
     def _exchange(
         self, request: Request, headers: Withheld[HeadersLike | None], idle_timeout: float | None

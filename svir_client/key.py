@@ -56,6 +56,11 @@ class KeySource:
             self._key = _secret(self._given, "api_key")
         self._given = None
 
+    @property
+    def known(self) -> Secret | None:
+        """The key, unless there is none or a function is asked for it at each call."""
+        return self._key
+
     async def current(self) -> Secret | None:
         """The key for one call. What the caller's function raises passes through as it is; a value that
         is no key is a ``ConfigError``."""

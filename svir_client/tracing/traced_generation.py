@@ -53,7 +53,7 @@ class TracedGeneration:
         session_id: str | None,
         run_id: str,
         *,
-        redactor: Redactor | None = None,
+        redactor: Redactor,
     ) -> None:
         """``layers`` of the client, the name of its wire API, and the model that is asked for. ``redactor`` has the
         secrets that are known before a call is made; those of each call are learned from it."""
@@ -62,7 +62,7 @@ class TracedGeneration:
         self._model = clip(model)
         self._session_id = None if session_id is None else clip(session_id)
         self._run_id = clip(run_id)
-        self._learned = Learned(Redactor() if redactor is None else redactor)
+        self._learned = Learned(redactor)
         self._round: int | None = None
         around = enclosing()
         self._span = self._part(model, None, None if around is None else around.span_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import pathlib
@@ -68,6 +69,7 @@ class Everywhere:
         self._path = folder / "trace.jsonl"
         self._console = io.StringIO()
         self._told: list[str] = []
+        self._logged = ""
         self._spans = InMemorySpanExporter()
         self._daemon = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._daemon.bind(str(folder / "log"))
@@ -88,14 +90,15 @@ class Everywhere:
 
     def _take(self, event: TraceEvent) -> None:
         self._told.append(f"{event!r} {event.document()}")
+        self._drain()  # a socket holds some ten datagrams
+
+    def _drain(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._logged += self._daemon.recv(65536).decode()
 
     def texts(self) -> dict[str, str]:
-        syslog_text = ""
-        while True:
-            try:
-                syslog_text += self._daemon.recv(65536).decode()
-            except BlockingIOError:
-                break
+        self._drain()
         self._daemon.close()
         self._file.close()
         self._syslog.close()
@@ -105,7 +108,7 @@ class Everywhere:
             "function": "".join(self._told),
             "spans": "".join(span.to_json() for span in self._spans.get_finished_spans()),
             "file": self._path.read_text(encoding="utf-8"),
-            "syslog": syslog_text,
+            "syslog": self._logged,
         }
 
 

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from svir_client import AsyncClient, Fallback, Next, Retry, Stream, Trace
-from svir_client.redact import REDACTED
+from svir_client.redact import REDACTED, Redactor
 from svir_client.testing import Reply, ScriptedTransport
 from svir_client.tracing import EventType, MemorySink, ProviderEnd, ProviderStart, memory
 from svir_client.tracing.run import Enclosing, enclosing, inside
@@ -29,7 +29,7 @@ INPUT = Message.user("hi")
 
 
 def begun(trace: Trace, run_id: str = "run") -> TracedGeneration:
-    traced = TracedGeneration([trace], "openai_chat", "m", "s", run_id)
+    traced = TracedGeneration([trace], "openai_chat", "m", "s", run_id, redactor=Redactor())
     traced.start(INPUT, Request("m").message(INPUT))
     return traced
 

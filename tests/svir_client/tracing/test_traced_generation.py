@@ -42,7 +42,7 @@ ANSWERED = Completion(FinishReason.STOP, (Text("canary"),))
 def begun(*layers: Any, redactor: Redactor | None = None, **ids: Any) -> TracedGeneration:
     known: dict[str, Any] = {"session_id": "s", "run_id": "run", "model": "m"} | ids
     traced = TracedGeneration(
-        layers, "openai_chat", known["model"], known["session_id"], known["run_id"], redactor=redactor
+        layers, "openai_chat", known["model"], known["session_id"], known["run_id"], redactor=redactor or Redactor()
     )
     traced.start(INPUT, ASKED)
     return traced
@@ -195,7 +195,7 @@ async def test_it_ends_once() -> None:
 
 async def test_what_has_not_begun_reports_nothing() -> None:
     sink = memory()
-    traced = TracedGeneration([Trace(sink)], "openai_chat", "m", "s", "run")
+    traced = TracedGeneration([Trace(sink)], "openai_chat", "m", "s", "run", redactor=Redactor())
     traced.failed(LookupError())
     del traced
     gc.collect()
@@ -204,7 +204,7 @@ async def test_what_has_not_begun_reports_nothing() -> None:
 
 async def test_one_that_goes_on_has_no_input() -> None:
     sink = memory(content=True)
-    traced = TracedGeneration([Trace(sink, capture=True)], "openai_chat", "m", None, "run")
+    traced = TracedGeneration([Trace(sink, capture=True)], "openai_chat", "m", None, "run", redactor=Redactor())
     traced.start(None, ASKED)
     traced.end(generation())
     start = sink.events[0]

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from svir_client import Toolbox, ToolContext, Tools, Trace, call_all
-from svir_client.redact import REDACTED
+from svir_client.redact import REDACTED, Redactor
 from svir_client.tracing import EventType, Level, MemorySink, Outcome, ToolEnd, ToolStart, TraceEvent, memory
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.message import Image, Message, Text, ToolCall, ToolResult
@@ -26,7 +26,7 @@ KEY = "sk-canary-key-7f3a"
 
 
 def generation(*traces: Any, run_id: str = "run") -> TracedGeneration:
-    traced = TracedGeneration(traces, "openai_chat", "m", "s", run_id)
+    traced = TracedGeneration(traces, "openai_chat", "m", "s", run_id, redactor=Redactor())
     traced.start(Message.user("hi"), Request("m").user("hi"))
     return traced
 

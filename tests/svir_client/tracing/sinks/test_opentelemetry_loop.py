@@ -12,6 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 
 from svir_client import AsyncClient, ToolContext, Tools, Trace
+from svir_client.redact import Redactor
 from svir_client.testing import Reply
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.errors import MaxRoundsError
@@ -38,7 +39,7 @@ def telemetry() -> Iterator[Telemetry]:
 
 
 def begun(layer: Trace, run_id: str = "run") -> TracedGeneration:
-    traced = TracedGeneration([layer], "openai_chat", "m", "s", run_id)
+    traced = TracedGeneration([layer], "openai_chat", "m", "s", run_id, redactor=Redactor())
     traced.start(INPUT, Request("m").message(INPUT))
     return traced
 
@@ -231,7 +232,7 @@ async def test_what_a_tool_begins(within: bool, telemetry: Telemetry) -> None:
 
 async def test_one_that_is_told_by_two_layers_is_one_span(telemetry: Telemetry) -> None:
     layer = telemetry.layer()
-    traced = TracedGeneration([layer, layer], "openai_chat", "m", None, "run")
+    traced = TracedGeneration([layer, layer], "openai_chat", "m", None, "run", redactor=Redactor())
     traced.start(INPUT, REQUEST)
     traced.end(GIVEN)
     assert telemetry.span.name == "invoke_agent"
