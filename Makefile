@@ -11,13 +11,14 @@ MUTATE := $(VENV)/.mutate
 SECONDS ?= 60
 IN_TWO := --numprocesses 2 --dist loadfile
 ROUNDS ?= 10000
+KILLS ?= 1000
 STREAMS ?= 1000
 BACKEND ?= asyncio
 TRANSPORT ?= h11
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup model demo test check cov floors conformance fuzz mutate soak bench live docs dist clean
+.PHONY: help setup model demo test check cov floors conformance fuzz mutate soak crash bench live docs dist clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -88,6 +89,9 @@ mutate: $(MUTATE) ## change the codec a little, and see that a test notices; MOD
 soak: $(READY) ## many streams, every fault, for MINUTES=10 (or SECONDS=60), then ROUNDS=10000; STREAMS=1000 BACKEND=trio SEED=1
 	$(BIN)/python -m soak $(if $(MINUTES),--minutes $(MINUTES),--seconds $(SECONDS)) --rounds $(ROUNDS) --streams $(STREAMS) \
 		--backend $(BACKEND) --transport $(TRANSPORT) --seed $(SEED) $(if $(CASE),--case $(CASE))
+
+crash: $(READY) ## kill writers of sessions at random moments, KILLS=1000 times, and see that nothing is lost; SEED=1
+	$(BIN)/python -m soak --kills $(KILLS) --seed $(SEED)
 
 bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode

@@ -1,4 +1,4 @@
-"""``python -m soak``: a load for so many minutes, or random cancellation rounds; see docs/soak.md."""
+"""``python -m soak``: a load for so many minutes, random cancellation rounds, or killed writers; see docs/soak.md."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import anyio
 import attrs
 
 from soak import measure
+from soak.kills import run_kills
 from soak.load import Load, Settings, Summary
-from soak.report import rounds_table, table
+from soak.report import kills_table, rounds_table, table
 from soak.rounds import run_rounds
 from soak.server import ServerProcess
 from soak.transport import TRANSPORTS
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=0.0, help="how long calls are begun")
     parser.add_argument("--seconds", type=float, default=0.0, help="the same, in seconds, and added to it")
     parser.add_argument("--rounds", type=int, default=0, help="so many calls cancelled at random, after that")
+    parser.add_argument("--kills", type=int, default=0, help="so many writers of sessions killed at random, after that")
     parser.add_argument("--streams", type=int, default=1000, help="calls at once")
     parser.add_argument("--pace", type=float, default=1.0, help="by how much pauses are drawn out; 0 for none")
     parser.add_argument("--case", type=int, help="only the call with this number")
@@ -63,6 +65,12 @@ def main(arguments: Sequence[str]) -> int:
         print(rounds_table(rounds, chosen.backend, chosen.transport, chosen.seed), flush=True)
         if rounds.violation is not None:
             print(f"VIOLATION: {rounds.violation}")
+            return 1
+    if chosen.kills and chosen.case is None:
+        kills = anyio.run(run_kills, chosen.kills, chosen.seed, backend=chosen.backend)
+        print(kills_table(kills, chosen.seed), flush=True)
+        if kills.violation is not None:
+            print(f"VIOLATION: {kills.violation}")
             return 1
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from soak.kills import Kills
 from soak.load import MARKS, Settings, Summary
 from soak.rounds import Rounds
 
@@ -12,6 +13,20 @@ def rounds_table(rounds: Rounds, backend: str, transport: str, seed: int) -> str
     """Rounds, by outcome."""
     title = f"{rounds.outcomes.total():,} calls cancelled at random on {backend} over {transport}, seed {seed}"
     return "\n".join(_counted(title, rounds.outcomes))
+
+
+def kills_table(kills: Kills, seed: int) -> str:
+    """Kills, by what the writer was doing."""
+    return "\n".join(
+        [
+            *_counted(
+                f"{kills.moments.total():,} writers of sessions killed, seed {seed}, while they were", kills.moments
+            ),
+            f"  {'saves acknowledged':<24}{kills.acknowledged:>10,}",
+            f"  {'made, not acknowledged':<24}{kills.made:>10,}",
+            f"  {'seconds':<24}{kills.seconds:>10.1f}",
+        ]
+    )
 
 
 def _counted(title: str, counter: Counter[str]) -> list[str]:
