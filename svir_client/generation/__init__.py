@@ -1,8 +1,8 @@
 """Generations: a model is asked, its calls are run, until it has nothing more to ask (50, Loop)."""
 
 from svir_client.generation.event import GenerationEvent, RoundEvent, RoundResults
-from svir_client.generation.run import generate, generate_stream, resume, resume_stream
 from svir_client.generation.progress import progress_of
+from svir_client.generation.run import generate, generate_stream, resume, resume_stream
 from svir_client.generation.stream import GenerationStream, GenerationTextStream
 
 __all__ = (

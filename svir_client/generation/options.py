@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from svir_client.models import ModelDescriptor
+from svir_client.tools.toolbox import Toolbox
+from svir_core.check import expect
 from svir_core.errors import ConfigError
 from svir_core.loop_limits import LoopLimits
-from svir_core.request import Effort, ResponseFormat, Schema, ToolChoice
+from svir_core.request import Effort, Request, ResponseFormat, Schema, ToolChoice
 
 if TYPE_CHECKING:
-    from svir_client.models import ModelDescriptor
-    from svir_client.tools.toolbox import Toolbox
     from svir_core.http_message import HeadersLike
 
 
@@ -47,7 +48,7 @@ class ResumeOptions(RunOptions, total=False):
     """What one that goes on takes beside them: :func:`svir_client.resume_stream` says what each means."""
 
     approvals: Mapping[str, bool] | None
-    model: ModelDescriptor | None
+    model: str | ModelDescriptor | None
 
 
 SETTINGS: Final = TurnOptions.__annotations__.keys() - RunOptions.__annotations__.keys()
@@ -61,12 +62,29 @@ def check_names(options: Mapping[str, Any], known: type) -> None:
         raise ConfigError(f"a generation has no option named {', '.join(unknown)}")
 
 
-def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the request among ``options``; ``ConfigError`` for what no model can do (51 section 1.5 B)."""
+def name_of(model: str | ModelDescriptor) -> str:
+    """What the server calls ``model``."""
+    return model.id if isinstance(model, ModelDescriptor) else expect(model, str, "model")
+
+
+def toolbox_of(tools: Toolbox | None) -> Toolbox | None:
+    """``tools``; ``ConfigError`` for what is no toolbox."""
+    if tools is None or isinstance(tools, Toolbox):
+        return tools
+    raise ConfigError(f"tools is a {type(tools).__name__}, not a Toolbox: tools() and async call(call, context)")
+
+
+def request_of(model: str | ModelDescriptor, options: Mapping[str, Any]) -> Request:
+    """The request of a turn to ``model`` that ``options`` make, without instruction and messages.
+
+    ``ConfigError`` for settings that are wrong, and for those by which no model could answer (51 section 1.5 B).
+    """
     settings = {name: value for name, value in options.items() if name in SETTINGS}
-    if settings.get("max_tokens") == 0:
-        raise ConfigError("max_tokens is 0: no room for an answer")
-    temperature = settings.get("temperature")
-    if isinstance(temperature, int | float) and temperature < 0:
+    settings["tools"] = toolbox_of(options.get("tools")) or ()
+    name = name_of(model)
+    request = model.request(**settings) if isinstance(model, ModelDescriptor) else Request(name, **settings)
+    if request.max_tokens is not None and request.max_tokens < 1:
+        raise ConfigError("max_tokens is less than 1: no room for an answer")
+    if request.temperature is not None and request.temperature < 0:
         raise ConfigError("temperature must be 0 or more")
-    return settings
+    return request

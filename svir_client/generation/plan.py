@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-from svir_client.generation.input import user_message
 from svir_client.tools.toolbox import Toolbox, approval_of
 from svir_core.errors import ConfigError
 from svir_core.loop import ToolLoop
@@ -49,18 +48,12 @@ class Plan(ABC):
         return None
 
     @abstractmethod
-    def loop(self, session: Session) -> ToolLoop:
-        """The loop over the session's history; raises ``ConfigError`` when there can be none."""
+    def check(self, client: AsyncClient) -> None:
+        """Refuse what needs no session to be seen wrong: ``ConfigError``, ``UnsupportedError``."""
 
-    async def check(self, client: AsyncClient, loop: ToolLoop) -> None:
-        """Refuse what ``client`` and its model cannot carry, before anything is stored or sent."""
-        if self.model is not None:
-            if self.model.api not in (None, client.api):
-                raise ConfigError(f"the model is described for {self.model.api}, and the client speaks {client.api}")
-            if loop.request.tools:
-                self.model.check_tools()
-        self.check_parts(loop.request.messages[loop.start :])
-        await client.check(loop.request, headers=self.headers.value)
+    @abstractmethod
+    def loop(self, client: AsyncClient, session: Session) -> ToolLoop:
+        """The loop over the session's history. ``ConfigError`` when there can be none; ``UnsupportedError``."""
 
     def check_parts(self, messages: Iterable[Message]) -> None:
         """Refuse, by ``UnsupportedError``, what the model cannot take in: of the user's parts, and of results."""
@@ -70,14 +63,29 @@ class Plan(ABC):
             if message.role is not Role.ASSISTANT:
                 self.model.check(message, f"the message of the {message.role.value} role")
 
+    def _check_model(self, client: AsyncClient, request: Request, messages: Iterable[Message]) -> None:
+        """Refuse a model of another API, and what it cannot do of the tools of ``request`` and with ``messages``."""
+        if self.model is None:
+            return
+        if self.model.api not in (None, client.api):
+            raise ConfigError(f"the model is described for {self.model.api}, and the client speaks {client.api}")
+        if request.tools:
+            self.model.check_tools()
+        self.check_parts(messages)
+
 
 @attrs.frozen(kw_only=True)
 class Turn(Plan):
-    """A new turn."""
+    """A new turn.
 
-    message: Message = attrs.field(converter=user_message)
-    name: str
-    settings: Mapping[str, Any]
+    Attributes:
+        message: of the user.
+        request: to the model, without instruction and history.
+        limits: what it may cost.
+    """
+
+    message: Message
+    request: Request
     limits: LoopLimits
 
     @property
@@ -85,31 +93,43 @@ class Turn(Plan):
         """The turn of the user."""
         return self.message
 
-    def loop(self, session: Session) -> ToolLoop:
+    def check(self, client: AsyncClient) -> None:
+        """The capabilities of the model, for the turn alone: what went before is no fault of it."""
+        self._check_model(client, self.request, (self.message,))
+
+    def loop(self, client: AsyncClient, session: Session) -> ToolLoop:
         """One over the history and the turn."""
-        fields: dict[str, Any] = {
-            **self.settings,
-            "system": session.system,
-            "messages": (*session.messages, self.message),
-            "tools": () if self.tools is None else self.tools,
-        }
-        request = Request(self.name, **fields) if self.model is None else self.model.request(**fields)
+        request = self.request.replace(system=session.system, messages=(*session.messages, self.message))
         return ToolLoop(request, limits=self.limits, requires_approval=approval_of(self.tools))
 
 
 @attrs.frozen(kw_only=True)
 class Resumption(Plan):
-    """What was suspended goes on."""
+    """What was suspended goes on.
 
+    Attributes:
+        name: of the model from now on; ``None`` for the one that it was.
+        approvals: a yes or no for each call that waits, by its id; ``None`` when nothing is said.
+        limits: what it may cost from now on; ``None`` for those that it had.
+    """
+
+    name: str | None
     approvals: Mapping[str, bool] | None
     limits: LoopLimits | None
 
-    def loop(self, session: Session) -> ToolLoop:
+    def check(self, client: AsyncClient) -> None:
+        """Nothing: all of it is the session's."""
+
+    def loop(self, client: AsyncClient, session: Session) -> ToolLoop:
         """A copy of the suspended one, told what is new."""
         suspended = session.suspended
         if suspended is None:
             raise ConfigError("the session has no generation that did not finish")
-        loop = attrs.evolve(suspended)
+        request = suspended.request
+        if request.tools and self.tools is None:
+            raise ConfigError("the generation offers tools, and without tools= nothing would run their calls")
+        self._check_model(client, request, request.messages[suspended.start :])
+        loop = attrs.evolve(suspended, request=request if self.name is None else request.replace(model=self.name))
         loop.resume(self.limits)
         if self.approvals is not None:
             loop.approved(self.approvals)

@@ -7,24 +7,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from svir_client.client import AsyncClient
 from svir_client.generation.input import Input, user_message
-from svir_client.generation.options import ResumeOptions, RunOptions, TurnOptions, check_names, settings_of
-from svir_client.generation.plan import Resumption, Turn
+from svir_client.generation.options import (
+    ResumeOptions,
+    RunOptions,
+    TurnOptions,
+    check_names,
+    name_of,
+    request_of,
+    toolbox_of,
+)
+from svir_client.generation.plan import Plan, Resumption, Turn
 from svir_client.generation.stream import GenerationStream
 from svir_client.models import ModelDescriptor
 from svir_client.session import Session
-from svir_client.tools.toolbox import Toolbox
 from svir_client.watch import expect_callable
 from svir_core.check import expect, seconds
-from svir_core.errors import ConfigError
 from svir_core.generation import Generation
+from svir_core.http_message import caller_headers
 from svir_core.loop_limits import LoopLimits
 from svir_core.secret import Withheld
 
 if TYPE_CHECKING:
     from typing import Unpack
-
-    from svir_client.client import AsyncClient
 
 
 def generate_stream(
@@ -51,23 +57,22 @@ def generate_stream(
     | ``headers``, ``idle_timeout`` | the client's | of the call of each round |
     | ``temperature``, ``effort``, ``extra`` and on | the model's | the settings of :class:`svir_core.Request` |
 
-    Entering raises, before anything is stored or sent, ``ConfigError`` for what is wrong, ``UnsupportedError`` for
-    what the model or its API cannot carry, ``AttachmentError``, ``ContextOverflowError``, and ``SessionInUseError``.
-    Iterating raises what a call does, ``MaxRoundsError``, ``MaxToolCallsError``, ``StoreError``; each has ``progress``.
+    Raises ``ConfigError`` at once for an argument that is wrong. Entering raises, before anything is stored or sent,
+    ``UnsupportedError`` for what the model or its API cannot carry, ``SessionInUseError``, ``AttachmentError``,
+    ``ContextOverflowError`` and ``ConfigError``. Iterating raises what a call does, ``MaxRoundsError``,
+    ``MaxToolCallsError`` and ``StoreError``. What entering and iterating raise has ``progress``.
     """
     given = Withheld(options)
     del options  # a traceback's locals show no header
     check_names(given.value, TurnOptions)
-    limits = given.value.get("limits")
     plan = Turn(
-        model=model if isinstance(model, ModelDescriptor) else None,
-        name=model.id if isinstance(model, ModelDescriptor) else expect(model, str, "model"),
         message=user_message(input),
-        settings=settings_of(given.value),
-        limits=LoopLimits() if limits is None else expect(limits, LoopLimits, "limits"),
+        model=model if isinstance(model, ModelDescriptor) else None,
+        request=request_of(model, given.value),
+        limits=_limits(given.value) or LoopLimits(),
         **_common(given),
     )
-    return GenerationStream(client, Session() if session is None else expect(session, Session, "session"), plan)
+    return _stream(client, Session() if session is None else session, plan)
 
 
 async def generate(
@@ -91,12 +96,13 @@ def resume_stream(client: AsyncClient, session: Session, **options: Unpack[Resum
     """The session's generation that failed, was left or cancelled, or waits, as the events of what is left of it.
 
     It begins with the step that was not done: the call of the model, or the calls of its answer, all of them, that
-    have no results yet. Settings and offered tools are as they were; ``client`` may speak another API.
+    have no results yet. Settings and offered tools are as they were; ``client`` may speak another API. ``tools`` runs
+    the calls, and is needed when the generation offers any.
 
     | option | default | |
     | --- | --- | --- |
     | ``approvals`` | none | a yes or no for each call that waits, by its id |
-    | ``model`` | unknown | a description of the model, whose capabilities are checked |
+    | ``model`` | as before | another name; or a description, whose capabilities are checked, and nothing else of it |
     | ``limits`` | as before | what the generation may cost, what it cost already included |
 
     The other options, and what is raised, are those of :func:`generate_stream`; ``ConfigError`` when there is nothing
@@ -107,12 +113,13 @@ def resume_stream(client: AsyncClient, session: Session, **options: Unpack[Resum
     check_names(given.value, ResumeOptions)
     model = given.value.get("model")
     plan = Resumption(
-        model=None if model is None else expect(model, ModelDescriptor, "model"),
+        model=model if isinstance(model, ModelDescriptor) else None,
+        name=None if model is None else name_of(model),
         approvals=given.value.get("approvals"),
-        limits=given.value.get("limits"),
+        limits=_limits(given.value),
         **_common(given),
     )
-    return GenerationStream(client, expect(session, Session, "session"), plan)
+    return _stream(client, session, plan)
 
 
 async def resume(client: AsyncClient, session: Session, **options: Unpack[ResumeOptions]) -> Generation:
@@ -129,17 +136,23 @@ async def _whole(run: GenerationStream) -> Generation:
     return run.generation
 
 
+def _stream(client: AsyncClient, session: Session, plan: Plan) -> GenerationStream:
+    return GenerationStream(expect(client, AsyncClient, "client"), expect(session, Session, "session"), plan)
+
+
+def _limits(options: RunOptions) -> LoopLimits | None:
+    limits = options.get("limits")
+    return None if limits is None else expect(limits, LoopLimits, "limits")
+
+
 def _common(given: Withheld[Any]) -> dict[str, Any]:
     """The options that every plan has, checked."""
     options: RunOptions = given.value
-    tools, on_error = options.get("tools"), options.get("on_error")
-    idle_timeout = options.get("idle_timeout")
-    if tools is not None and not isinstance(tools, Toolbox):
-        raise ConfigError(f"tools is a {type(tools).__name__}, not a Toolbox: tools() and async call(call, context)")
+    on_error, headers, idle_timeout = options.get("on_error"), options.get("headers"), options.get("idle_timeout")
     return {
-        "tools": tools,
+        "tools": toolbox_of(options.get("tools")),
         "rollback": expect(options.get("rollback", False), bool, "rollback"),
         "on_error": None if on_error is None else expect_callable(on_error, "on_error"),
-        "headers": Withheld(options.get("headers")),
+        "headers": Withheld(None if headers is None else caller_headers(headers)),
         "idle_timeout": None if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
     }

@@ -1,0 +1,233 @@
+"""The steps of one generation, made one at a time by a client and tools, and stored as they are made (50, Loop).
+
+Two rules hold for all of it. What a step gave is the session's, on its disk too, before anybody is told of it. A step
+that cannot be stored has not been made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import attrs
+
+from svir_client.generation.event import GenerationEvent, RoundEvent, RoundResults
+from svir_client.generation.progress import tell_progress
+from svir_client.tools.context import ToolContext
+from svir_client.tools.pool import call_all
+from svir_client.tools.registry import Tools
+from svir_client.tracing.traced_generation import TracedGeneration
+from svir_core.errors import SvirError
+from svir_core.event import Completed
+from svir_core.generation import Generation, Progress
+from svir_core.loop import LoopPhase, ToolLoop
+from svir_core.loop_step import CallModel, RunTools
+from svir_core.message import Role, ToolResult
+
+if TYPE_CHECKING:
+    from svir_client.client import AsyncClient
+    from svir_client.generation.plan import Plan
+    from svir_client.session import Session, SessionLease
+    from svir_client.stream import Stream
+
+SAVE_SECONDS: Final = 5.0
+"""A generation that is left, or cancelled, waits so long for the session's store to keep what there is."""
+
+_OVER: Final = (LoopPhase.APPROVAL, LoopPhase.FINISHED)
+"""The phases in which there is no step to make."""
+
+
+class Steps:
+    """One generation that has its session. Its methods are called one at a time, and :meth:`close` last, once."""
+
+    def __init__(
+        self, client: AsyncClient, session: Session, lease: SessionLease, plan: Plan, loop: ToolLoop, run_id: str
+    ) -> None:
+        self._client = client
+        self._session = session
+        self._lease = lease
+        self._plan = plan
+        self._loop = loop
+        self._run_id = run_id
+        self._begun = False
+        self._saved = False
+        self._stream: Stream | None = None
+        self._results: RoundResults | None = None
+        self._traced = TracedGeneration(
+            client._layers,
+            client.api,
+            loop.request.model,
+            session.id,
+            run_id,
+            redactor=client._redactor(plan.headers),
+        )
+
+    @property
+    def generation(self) -> Generation | None:
+        """What it came to, once that is stored."""
+        return self._loop.generation if self._saved and self._loop.phase in _OVER else None
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come; nowhere when it was refused."""
+        return self._loop.progress if self._begun else Progress()
+
+    async def begin(self) -> None:
+        """Refuse what the API cannot carry; else it begins, and what begins it is stored."""
+        request = self._loop.request
+        await self._client.check(request, headers=self._plan.headers.value)
+        self._traced.start(self._plan.input, request)
+        self._keep(self._loop)
+        await self._save()
+
+    async def next(self) -> GenerationEvent | None:
+        """The next event; ``None`` at the end."""
+        while True:
+            if self._results is not None:
+                results, self._results = self._results, None
+                return results
+            if self._stream is not None:
+                event = await self._read(self._stream)
+                if event is not None:
+                    return event
+                continue
+            if self.generation is not None:
+                return None
+            step = self._loop.next()
+            if isinstance(step, RunTools):
+                await self._run(step)
+            elif isinstance(step, CallModel):
+                await self._ask(step)
+
+    def at_hand(self) -> Iterator[GenerationEvent]:
+        """The events of the round that were read and not handed over."""
+        if self._stream is not None:
+            for event in self._stream._buffer:
+                yield RoundEvent(self._loop.rounds + 1, event)
+
+    def __repr__(self) -> str:
+        return repr(self._loop)
+
+    # --- the model -------------------------------------------------------------------------------------
+
+    async def _ask(self, step: CallModel) -> None:
+        plan = self._plan
+        with self._traced.round(step.round):
+            stream = self._client.stream(step.request, headers=plan.headers.value, idle_timeout=plan.idle_timeout)
+            await stream.__aenter__()
+        self._stream = stream
+
+    async def _read(self, stream: Stream) -> RoundEvent | None:
+        """The next event of the answer; ``None`` when a layer has read it to its end."""
+        number = self._loop.rounds + 1
+        async for event in stream:
+            if isinstance(event, Completed):
+                await self._answered(stream)
+            return RoundEvent(number, event)
+        await self._answered(stream)
+        return None
+
+    async def _answered(self, stream: Stream) -> None:
+        loop = attrs.evolve(self._loop)
+        loop.model_answered(stream.completion)
+        self._keep(loop)
+        await stream.aclose()
+        self._stream = None
+        await self._save()
+
+    # --- the tools -------------------------------------------------------------------------------------
+
+    async def _run(self, step: RunTools) -> None:
+        plan, loop = self._plan, attrs.evolve(self._loop)
+        context = ToolContext(
+            session_id=self._session.id,
+            run_id=self._run_id,
+            state=self._session.state,
+            on_error=plan.on_error,
+            approved=frozenset(id for id, said in loop.approvals.items() if said),
+        )
+        toolbox = self._traced.tools(Tools() if plan.tools is None else plan.tools, step.round)
+        loop.tools_answered(await call_all(toolbox, step.calls, context=context, limit=loop.limits.parallel))
+        await self._check_carried(loop)
+        self._keep(loop)
+        await self._save()
+
+    async def _check_carried(self, loop: ToolLoop) -> None:
+        """Refuse what the model or its API cannot carry before it is stored: the history would be refused for ever."""
+        added = loop.request.messages[len(self._session.messages) :]
+        self._plan.check_parts(added)
+        await self._client.check(loop.request.replace(messages=added), headers=self._plan.headers.value)
+
+    # --- the session -----------------------------------------------------------------------------------
+
+    def _keep(self, loop: ToolLoop) -> None:
+        """What ``loop`` has come to is the session's; nothing is, when that raises."""
+        kept = len(self._session.messages)
+        added = loop.request.messages[kept:]
+        self._lease.append(added)
+        try:
+            self._lease.suspend(None if loop.phase is LoopPhase.FINISHED else loop)
+        except SvirError:
+            self._lease.truncate(kept)
+            raise
+        self._loop, self._begun, self._saved = loop, True, False
+        if added and added[-1].role is Role.TOOL:
+            results = (part for part in added[-1].parts if isinstance(part, ToolResult))
+            self._results = RoundResults(loop.rounds, tuple(results))
+
+    async def _save(self) -> None:
+        await self._lease.save()
+        self._saved = True
+
+    # --- the end ---------------------------------------------------------------------------------------
+
+    async def close(self, error: BaseException | None) -> None:
+        """Close what is open, keep or roll back what did not finish, and give the session back.
+
+        ``error`` is what ended it; ``None`` when it came to its end, or was left. Raises ``StoreError`` when it was
+        left and that could not be stored.
+        """
+        if isinstance(error, Exception):
+            tell_progress(error, self.progress)
+        try:
+            with anyio.CancelScope(shield=True):
+                try:
+                    if self._stream is not None:
+                        await self._stream.aclose()
+                finally:
+                    if self._begun and self.generation is None:
+                        await self._give_up(error)
+        finally:
+            self._lease.release()
+            self._report(error)
+
+    async def _give_up(self, error: BaseException | None) -> None:
+        if self._plan.rollback:
+            self._lease.truncate(self._loop.start)
+            self._lease.suspend(None)
+        else:
+            self._lease.suspend(self._left(error))
+        with anyio.move_on_after(
+            SAVE_SECONDS
+        ):  # what is not stored by then is in the session, and stored with the next
+            try:
+                await self._lease.save()
+            except SvirError as failure:
+                if error is None:
+                    raise
+                error.add_note(f"on leaving the generation: {failure.detail}")
+
+    def _left(self, error: BaseException | None) -> ToolLoop:
+        """The loop that goes on another time; it knows why it does not go on now."""
+        loop = attrs.evolve(self._loop)
+        if isinstance(error, SvirError) and loop.error is None and loop.phase is not LoopPhase.FINISHED:
+            loop.failed(error)
+        return loop
+
+    def _report(self, error: BaseException | None) -> None:
+        generation = self.generation
+        if generation is not None:
+            self._traced.end(generation)
+        else:
+            self._traced.failed(error, self._loop.progress)
