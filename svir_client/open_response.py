@@ -120,9 +120,10 @@ class OpenResponse(Unique):
             raise ConfigError(f"two tasks read one {type(self).__name__} at the same time")
         self._reading = True
 
-    def _cancelled(self) -> ConfigError:
-        """What every read raises after one that was cancelled."""
-        return ConfigError(f"an earlier read of the {type(self).__name__} was cancelled, which ended it")
+    def _cut_short(self, error: BaseException) -> ConfigError:
+        """What every read raises after one that ended with ``error``: cancelled, or with what is no ``SvirError``."""
+        how = f"raised {type(error).__name__}" if isinstance(error, Exception) else "was cancelled"
+        return ConfigError(f"an earlier read of the {type(self).__name__} {how}, which ended it")
 
     def __repr__(self) -> str:
         state = "open" if self._open else "closed" if self._closed else "new"

@@ -40,8 +40,8 @@ class RawStream(OpenResponse):
                 data = await anext(self._driver.body, None)
         except SvirError as error:
             self._error = error
-        except BaseException:
-            self._ended, self._error = True, self._cancelled()
+        except BaseException as error:
+            self._ended, self._error = True, self._cut_short(error)
             await self._driver.response.aclose()
             raise
         finally:

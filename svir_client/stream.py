@@ -236,8 +236,10 @@ class Stream(OpenResponse):
         self._claim()
         try:
             events = await self._pull()
-        except BaseException:  # cancelled: every error of ours is among the events
-            self._ending = self._driver.call.fail(self._cancelled())
+        except (
+            BaseException
+        ) as error:  # cancelled, or of a FunctionModel's own: every error of ours is among the events
+            self._ending = self._driver.call.fail(self._cut_short(error))
             await self._driver.response.aclose()
             raise
         finally:

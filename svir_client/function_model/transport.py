@@ -108,12 +108,11 @@ class FunctionResponse:
     async def begin(self, function: ModelFunction) -> None:
         """Ask ``function``, and wait for its first event."""
 
-        async def ask() -> EventSource:
+        async def first() -> bytes | None:
             self._source = await events_of(function, self._asked.request)
-            return self._source
+            return await self._step(self._source)
 
-        source = await self._within(ask)
-        self._first = await self._within(lambda: self._step(source))
+        self._first = await self._within(first)
 
     def __aiter__(self) -> Self:
         return self

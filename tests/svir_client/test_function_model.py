@@ -413,6 +413,21 @@ async def test_an_error_is_raised_again_by_a_stream_that_is_read_on() -> None:
         assert stream.error is error
 
 
+@pytest.mark.parametrize("call", ["stream", "send"])
+async def test_what_is_no_error_of_svirs_ends_the_answer_too(call: str) -> None:
+    async def model(request: Request) -> AsyncGenerator[Event]:
+        yield HEL
+        raise KeyError("x")
+
+    client = FunctionModel(model)
+    async with client.stream(REQUEST) if call == "stream" else client.send(REQUEST) as response:
+        await anext(response)
+        assert isinstance(await raised(anext(response)), KeyError)
+        for _ in range(2):
+            with pytest.raises(ConfigError, match=r"an earlier read of the .* raised KeyError, which ended it"):
+                await anext(response)
+
+
 async def test_a_function_that_is_none_is_refused() -> None:
     for wrong in (None, "model", 7):
         with pytest.raises(ConfigError, match="function must be callable"):
