@@ -340,3 +340,22 @@ async def test_a_tool_may_run_a_generation_that_calls_it_again(way: str) -> None
     else:  # a call on a session in use is a failure like any other
         assert (depths, result.content, result.is_error) == ([2], "tool 'nest' failed", True)
     assert answer.text == "done"
+
+
+async def test_what_tools_keep_in_the_session_is_neither_traced_nor_stored() -> None:
+    registry, sink = Tools(), memory(content=True)
+    session = Session()
+
+    @registry.tool
+    def remember(context: ToolContext) -> str:
+        context.state.set("canary-key", "canary-value")
+        return "kept"
+
+    with anyio.fail_after(SECONDS):
+        async with FunctionModel(Script(asks("remember"), "ok"), layers=[Trace(sink, capture=True)]) as client:
+            await generate(client, session, "hi", model="m", tools=registry)
+    told = repr([event.document() for event in sink.events])
+    assert session.state.get("canary-key", str) == "canary-value"
+    assert "kept" in told
+    for text in (told, repr(sink.events), session.dumps().decode(), repr(session)):
+        assert "canary" not in text
