@@ -66,6 +66,18 @@ async def test_an_error_in_the_first_round_leaves_the_input_and_resume_asks_agai
     assert (talk.messages, talk.suspended) == ((*BEFORE, *answer.messages), None)
 
 
+async def test_who_asks_again_and_does_not_resume_has_asked_twice(tools: Tools) -> None:
+    talk, model = session(), Script(DOWN, "ok")
+    with anyio.fail_after(SECONDS):
+        async with FunctionModel(model) as client:
+            with pytest.raises(ServerError):
+                await generate(client, talk, INPUT, model="m", tools=tools)
+            await generate(client, talk, INPUT, model="m", tools=tools)
+    assert talk.messages == (*BEFORE, INPUT, INPUT, Message.assistant("ok"))
+    assert talk.suspended is None
+    assert model.requests[1].messages == talk.messages[:-1]
+
+
 @pytest.mark.parametrize("script", [[DOWN], [ASKS, DOWN], [ASKS, ASKS, DOWN]])
 async def test_rolled_back_nothing_is_left(script: list[Completion | SvirError], tools: Tools) -> None:
     talk = session()
