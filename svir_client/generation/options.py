@@ -84,7 +84,7 @@ def request_of(model: str | ModelDescriptor, options: Mapping[str, Any]) -> Requ
     name = name_of(model)
     request = model.request(**settings) if isinstance(model, ModelDescriptor) else Request(name, **settings)
     if request.max_tokens is not None and request.max_tokens < 1:
-        raise ConfigError("max_tokens is less than 1: no room for an answer")
+        raise ConfigError(f"max_tokens is {request.max_tokens}: no room for an answer")
     if request.temperature is not None and request.temperature < 0:
         raise ConfigError("temperature must be 0 or more")
     return request
