@@ -74,7 +74,7 @@ async def test_the_snippets_run(
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == 4
+    assert len(SNIPPETS) == 5
 
 
 def test_how_a_call_ends_is_as_the_docstring_says() -> None:

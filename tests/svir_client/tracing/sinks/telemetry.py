@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from svir_client import Trace
-from svir_client.tracing import opentelemetry
+from svir_client.tracing import OpenTelemetrySink, opentelemetry
 
 
 class Telemetry:
@@ -25,8 +25,10 @@ class Telemetry:
         self.meters = MeterProvider([self._reader], shutdown_on_exit=False)
 
     def layer(self, *, content: bool = False, **options: Any) -> Trace:
-        sink = opentelemetry(tracer_provider=self.tracers, meter_provider=self.meters, content=content)
-        return Trace(sink, **options)
+        return Trace(self.sink(content=content), **options)
+
+    def sink(self, *, content: bool = False) -> OpenTelemetrySink:
+        return opentelemetry(tracer_provider=self.tracers, meter_provider=self.meters, content=content)
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:
