@@ -165,7 +165,7 @@ class Session(Unique):
         texts = () if storage is None else tuple(map(message_text, added))
         with self._lock:
             self._may_change(by)
-            if by is None:
+            if by is None and added:
                 self._replace_head(self._system, None)
             self._messages += added
             if storage is not None:

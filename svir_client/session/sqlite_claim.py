@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TypeVar
 
 import anyio
@@ -181,5 +181,6 @@ def read_session(connection: sqlite3.Connection, id: str) -> SessionRecord | Non
 
 def _lock_path(path: str, id: str) -> str:
     folder = f"{path}.locks"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(folder, mode=0o700)
     return os.path.join(folder, hashlib.sha256(id.encode()).hexdigest())

@@ -93,6 +93,8 @@ def lock(path: str) -> sqlite3.Connection | None:
     make(path)
     connection = _plain(path, 0.0)
     try:
+        # no journal file: one that a killed process leaves is rolled back first, and who comes meanwhile is refused
+        connection.execute("PRAGMA journal_mode = MEMORY")
         # not EXCLUSIVE: of two that begin it at once both may fail, each in the way of the other
         connection.execute("BEGIN IMMEDIATE")
     except BaseException as error:
