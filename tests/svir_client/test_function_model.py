@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import threading
+from collections.abc import AsyncGenerator, Iterator
 
 import anyio
 import pytest
@@ -10,13 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_client import FunctionModel
+from svir_client.function_model import ModelFunction
 from svir_client.function_model.wire import EventDecoder, Told, encode_event
 from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.message import Image, Opaque, Part, Reasoning, Text, TextFile, ToolCall
 from svir_core.request import Request, Tool, ToolChoice
 from svir_core.response import Completion, Timing, Usage
 from tests.svir_client.chat import REQUEST, SECONDS
-from tests.svir_client.functions import FUNCTIONS, HELLO, events_of, of_completion
+from tests.svir_client.functions import (
+    EVENTS,
+    FUNCTIONS,
+    HELLO,
+    WHOLE,
+    async_generator,
+    blocking,
+    events_of,
+    generator,
+    of_completion,
+    of_list,
+    raised,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -154,3 +169,51 @@ async def test_text_that_is_no_unicode_is_sanitised_as_it_is_when_it_is_sent() -
 async def test_an_answer_may_be_long() -> None:
     long = "x" * 2**20
     assert (await FunctionModel(lambda request: long).complete(REQUEST)).text == long
+
+
+async def test_only_what_may_block_has_a_thread() -> None:
+    threads: dict[str, int] = {}
+
+    def note(where: str) -> None:
+        threads[where] = threading.get_ident()
+
+    class Listed(list[Event]):
+        def __iter__(self) -> Iterator[Event]:
+            note("sequence")
+            yield from super().__iter__()
+
+    def stepped(request: Request) -> Iterator[Event]:
+        note("generator")
+        yield WHOLE
+
+    async def awaited(request: Request) -> AsyncGenerator[Event]:
+        note("async generator")
+        yield WHOLE
+
+    def called(request: Request) -> list[Event]:
+        note("function")
+        return Listed(EVENTS)
+
+    async def task(request: Request) -> str:
+        note("async function")
+        return "Hello"
+
+    functions: tuple[ModelFunction, ...] = (stepped, awaited, called, task)
+    for function in functions:
+        await FunctionModel(function).complete(REQUEST)
+    here = {where for where, thread in threads.items() if thread == threading.get_ident()}
+    assert here == {"sequence", "async generator", "async function"}
+    assert threads.keys() - here == {"generator", "function"}
+
+
+async def test_what_is_async_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("no thread can be started")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    without: tuple[ModelFunction, ...] = (async_generator, of_completion, of_list)
+    for function in without:
+        assert await FunctionModel(function).complete(REQUEST) == HELLO
+    within: tuple[ModelFunction, ...] = (generator, blocking)
+    for function in within:
+        assert isinstance(await raised(FunctionModel(function).complete(REQUEST)), RuntimeError)

@@ -206,6 +206,13 @@ async def test_a_response_says_whether_it_is_complete() -> None:
     assert response.complete
 
 
+async def test_a_response_that_was_closed_gives_nothing_more() -> None:
+    response = await FunctionTransport(of_list).open(http_request(Asked((), REQUEST, Told())), None)
+    await response.aclose()
+    with pytest.raises(ConfigError, match="closed"):
+        await anext(response)
+
+
 def test_a_body_that_is_no_stream_is_unsupported() -> None:
     decoder = EventDecoder(Told(), lambda: 0.0)
     assert isinstance(decoder.push(b'{"type":"text_delta","text":"a"}').error, UnsupportedError)
