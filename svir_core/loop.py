@@ -6,6 +6,8 @@
 | | | | model, when the server paused |
 | | | | approval, when a call needs one; else tools |
 | | | | answer, with an error, when a limit forbids it |
+| | | | model, with an error, when a call has no id or no name, or two have one id |
+| answer | raises | ``resume`` | what the answer leads to under other limits |
 | approval | ``AskApproval`` | ``approved`` | tools |
 | tools | ``RunTools`` | ``tools_answered`` | model; finished, when a call failed and the limits say so |
 | finished | ``Finished`` | | |
