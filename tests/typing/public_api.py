@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, assert_type
+from decimal import Decimal
+from typing import Any, assert_never, assert_type
 
 import attrs
 
@@ -30,10 +31,15 @@ from svir_core.errors import ErrorKind, SvirError, TransportError
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.exchange import Exchange, ReadError, ReadStream, Retry
 from svir_core.explanation import Explanation
+from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.history import HistoryFault, check_history
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import Limits
-from svir_core.message import Image, Message, Part, Reasoning, TextFile, ToolCall
+from svir_core.loop import LoopPhase, ToolLoop
+from svir_core.loop_limits import LoopLimits
+from svir_core.loop_step import AskApproval, CallModel, Finished, RunTools
+from svir_core.message import Image, Message, Part, Reasoning, TextFile, ToolCall, ToolResult
+from svir_core.price import Prices, cost
 from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, Schema, Tool, ToolChoice
 from svir_core.response import Anomaly, Completion, FinishReason, Partial, Usage
@@ -239,9 +245,41 @@ def exchange(request: Request, data: bytes) -> None:
     assert_type(call.completion, Completion | None)
 
 
+def loops(request: Request, answer: Completion, results: list[ToolResult]) -> Generation:
+    loop = ToolLoop(request, limits=LoopLimits(rounds=2, stop_on_tool_error=True), requires_approval=["f"])
+    assert_type(loop.phase, LoopPhase)
+    assert_type(loop.progress, Progress)
+    assert_type(loop.requires_approval, frozenset[str])
+    assert_type(loop.with_history(list(request.messages)), ToolLoop)
+    assert_type(loop.resume(LoopLimits()), None)
+    match step := loop.next():
+        case CallModel(asked, number):
+            assert_type((asked, number), tuple[Request, int])
+            loop.model_answered(answer)
+        case RunTools(calls, _):
+            assert_type(calls, tuple[ToolCall, ...])
+            loop.tools_answered(iter(results))
+        case AskApproval(calls):
+            loop.approved({call.id: True for call in calls})
+        case Finished(generation):
+            assert_type(generation.outcome, GenerationOutcome)
+            assert_type(generation.parse(City), City)
+            assert_type(generation.usage, Usage)
+        case _:
+            assert_never(step)
+    return loop.generation
+
+
+def prices(usage: Usage | None) -> None:
+    of = Prices(input="0.25", output=2, cache_read=Decimal("0.025"))
+    assert_type(cost(usage, of), Decimal | None)
+    assert_type(cost(usage, {"m": of}, "m"), Decimal | None)
+
+
 def errors(error: SvirError) -> None:
     assert_type(error.kind, ErrorKind)
     assert_type(error.retryable, bool)
     assert_type(error.status, int | None)
     assert_type(error.partial, Partial | None)
     assert_type(error.server_message(), str | None)
+    assert_type(error.progress, Progress | None)
