@@ -69,7 +69,7 @@ def output(response: Any) -> Any:
 
 def items(completion: Completion) -> Any:
     """The items of an answer, as our encoder sends them back."""
-    return _bare(json.loads(bytes(Encoder().encode(Request("m").assistant(completion))))["input"])
+    return _bare(json.loads(bytes(Encoder().encode(Request("m").user("hi").assistant(completion))))["input"][1:])
 
 
 # --- the client and our decoder ----------------------------------------------------------------------------
