@@ -28,6 +28,7 @@ from svir_core.message import (
 )
 from svir_core.request import Request, Tool, ToolChoice
 from svir_core.response import Completion
+from svir_core.tool_id import portable_tool_id
 from svir_core.wire import anthropic_messages, openai_chat
 from svir_core.wire.api import CodecOptions, Compat
 from svir_core.wire.openai_responses import API, Decoder, Encoder
@@ -143,6 +144,32 @@ def test_a_history_of_other_apis_is_understood() -> None:
     assert b"ignature" not in bytes(Encoder().encode(request))
 
 
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
+def test_a_call_whose_id_another_api_used_before_it_goes_as_what_it_says(kind: str) -> None:
+    key = "arguments" if kind == "function_call" else "input"
+    item = f'{{"type":"{kind}","id":"fc_1","call_id":"call_0","name":"f","{key}":"{{}}"}}'
+    own = Message.assistant(ToolCall("call_0", "f", "{}", opaque=Opaque("openai_responses", item)))
+    foreign = Message.assistant(ToolCall("call_0", "f", "{}"))
+    given = Message.tool(ToolResult("call_0", "1"))
+    first, _, second, told = items(Request("m").message(foreign, given, own, given))
+    assert first == {"type": "function_call", "call_id": "call_0", "name": "f", "arguments": "{}"}
+    assert second == {"type": kind, "call_id": portable_tool_id("call_0\n1"), "name": "f", key: "{}"}
+    assert told == {"type": f"{kind}_output", "call_id": second["call_id"], "output": "1"}
+    first, _, second, _ = items(Request("m").message(own, given, foreign, given))
+    assert first == orjson.loads(item)
+    assert second["call_id"] == portable_tool_id("call_0\n1")
+
+
+def test_a_request_without_a_message_is_refused_unless_the_server_holds_the_conversation() -> None:
+    hidden = Message.assistant(Opaque("anthropic_messages", "{}"))
+    for request in (Request("m", system="s"), Request("m").message(hidden)):
+        for encode in (Encoder().encode, Encoder().encode_count):
+            with pytest.raises(UnsupportedError, match="no request without a message"):
+                encode(request)
+    for held in ("previous_response_id", "conversation", "prompt"):
+        assert items(Request("m", extra={held: "x"})) == []
+
+
 @pytest.mark.parametrize("json", ["", "{", "[]", "5", "{}", '{"type":5}', "[" * 300 + "]" * 300])
 def test_opaque_data_that_is_no_item(json: str) -> None:
     with pytest.raises(ConfigError, match=r"messages\[1\]\.parts\[0\]"):
@@ -194,7 +221,7 @@ TURNS = st.sampled_from(
 
 @given(st.lists(TURNS, max_size=5), TURNS)
 def test_a_longer_conversation_starts_with_the_bytes_of_the_shorter(turns: list[Message], further: Message) -> None:
-    request = Request("m", system="x", messages=tuple(turns), tools=[Tool("f")])
+    request = Request("m", system="x", messages=(Message.user("first"), *turns), tools=[Tool("f")])
     longer = request.message(further)
     if bytes(API.encode(request, CodecOptions(), Compat())) != bytes(API.encode(longer, CodecOptions(), Compat())):
         assert_prefix_stable(request, longer, api=API)
