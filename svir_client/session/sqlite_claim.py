@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TypeVar
 
 import anyio
@@ -113,8 +113,7 @@ class SqliteClaim(SessionClaim, Unique):
     def _write(self, connection: sqlite3.Connection, change: SessionChange, turn: int) -> None:
         if turn != self._turn:  # its task was cancelled before this thread came to it, and has written again
             raise StoreError("a later write has overtaken this one")
-        connection.execute("BEGIN IMMEDIATE")
-        with closing(Transaction(connection)) as transaction:
+        with Transaction(connection, "IMMEDIATE") as transaction:
             number = self._write_head(connection, change.head)
             (stored,) = connection.execute(
                 "SELECT coalesce(max(position) + 1, 0) FROM message WHERE session = ?", (number,)
@@ -148,8 +147,7 @@ class SqliteClaim(SessionClaim, Unique):
         return number
 
     def _delete(self, connection: sqlite3.Connection) -> bool:
-        connection.execute("BEGIN IMMEDIATE")
-        with closing(Transaction(connection)) as transaction:
+        with Transaction(connection, "IMMEDIATE") as transaction:
             connection.execute("DELETE FROM message WHERE session = ?", (self._number,))
             deleted = connection.execute("DELETE FROM session WHERE number = ?", (self._number,)).rowcount
             transaction.commit()
@@ -169,8 +167,7 @@ class SqliteClaim(SessionClaim, Unique):
 
 def read_session(connection: sqlite3.Connection, id: str) -> SessionRecord | None:
     """The session with this id, as it is at one moment."""
-    connection.execute("BEGIN")
-    with closing(Transaction(connection)):
+    with Transaction(connection, "DEFERRED"):
         row = connection.execute("SELECT number, head FROM session WHERE id = ?", (id,)).fetchone()
         if row is None:
             return None

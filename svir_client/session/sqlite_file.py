@@ -12,10 +12,14 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
-from typing import Final, TypeVar
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from svir_core.errors import StoreError
+
+if TYPE_CHECKING:
+    from typing import Self
 
 T = TypeVar("T")
 
@@ -124,11 +128,12 @@ def _plain(path: str, timeout: float) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    if not _is_made(connection):
+    with Transaction(connection, "DEFERRED"):  # one moment for all that is looked at
+        made = _is_made(connection)
+    if not made:
         _log_ahead(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        with closing(Transaction(connection)) as transaction:
-            if not _is_made(connection):
+        with Transaction(connection, "IMMEDIATE") as transaction:
+            if not _is_made(connection):  # somebody was faster
                 for statement in _SCHEMA:
                     connection.execute(statement)
             transaction.commit()
@@ -166,16 +171,22 @@ def _log_ahead(connection: sqlite3.Connection) -> None:
 
 
 class Transaction:
-    """A transaction that has begun on ``connection``; closed without a commit, it is as if it had not."""
+    """A transaction on ``connection`` while its block lasts; without a commit it is as if it had not been."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]) -> None:
         self._connection = connection
+        self._kind = kind
+
+    def __enter__(self) -> Self:
+        self._connection.execute(f"BEGIN {self._kind}")
+        return self
 
     def commit(self) -> None:
         """Make it last."""
         self._connection.execute("COMMIT")
 
-    def close(self) -> None:
-        """Undo it, unless it was committed, or SQLite has undone it."""
-        if self._connection.in_transaction:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._connection.in_transaction:  # not when it was committed, or SQLite has undone it
             self._connection.execute("ROLLBACK")

@@ -285,9 +285,7 @@ async def test_a_database_that_another_writer_has_is_worth_another_try(
     await claim.release()
 
 
-async def test_a_file_that_is_being_made_by_another_is_waited_for(
-    path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_another_keeps_for_itself(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
     store = SqliteStore(path)
     sqlite_file.make(str(path))
@@ -296,6 +294,78 @@ async def test_a_file_that_is_being_made_by_another_is_waited_for(
         with pytest.raises(StoreError, match="another writer had the database"):
             await store.ids()
     assert await store.ids() == ()
+
+
+class InTheWay:
+    """A connection whose switch to the log is in the way of another's, so many times: SQLite does not wait then."""
+
+    def __init__(self, connection: sqlite3.Connection, times: int) -> None:
+        self._connection = connection
+        self._times = times
+
+    def execute(self, statement: str) -> sqlite3.Cursor:
+        if "journal_mode" in statement and self._times:
+            self._times -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        return self._connection.execute(statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def test_the_switch_to_the_log_is_tried_again(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        twice: Any = InTheWay(connection, 2)
+        sqlite_file._prepare(twice)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for_ever: Any = InTheWay(connection, 1000)
+        with pytest.raises(sqlite3.OperationalError):
+            sqlite_file._prepare(for_ever)
+
+
+class Overtaken:
+    """A connection before whose second statement on a file another makes it."""
+
+    def __init__(self, connection: sqlite3.Connection, make: Callable[[], None]) -> None:
+        self._connection = connection
+        self._make = make
+        self._statements = 0
+
+    def execute(self, statement: str) -> sqlite3.Cursor:
+        self._statements += statement.startswith("PRAGMA")
+        if self._statements == 2:
+            self._make()
+        return self._connection.execute(statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def test_a_file_that_another_makes_while_it_is_looked_at(path: pathlib.Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        overtaken: Any = Overtaken(connection, lambda: sqlite_file.connect(str(path)).close())
+        sqlite_file._prepare(overtaken)
+        assert connection.execute("PRAGMA user_version").fetchone() == (sqlite_file.SCHEMA_VERSION,)
+
+
+def test_a_place_without_a_write_ahead_log(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_memory(path: str, timeout: float) -> sqlite3.Connection:
+        return sqlite3.connect(":memory:", isolation_level=None)
+
+    monkeypatch.setattr(sqlite_file, "_plain", in_memory)
+    with pytest.raises(StoreError, match="cannot have a write-ahead log"):
+        sqlite_file.connect(str(path))
+
+
+def test_a_lock_that_cannot_be_had(path: pathlib.Path) -> None:
+    path.write_bytes(b"no database" * 100)
+    with pytest.raises(sqlite3.DatabaseError):
+        sqlite_file.lock(str(path))
 
 
 async def test_a_full_disk_changes_nothing_and_the_next_write_is_made(path: pathlib.Path) -> None:
