@@ -92,13 +92,13 @@ class Steps:
                 if event is not None:
                     return event
                 continue
-            if self.generation is not None:
-                return None
             step = self._loop.next()
-            if isinstance(step, RunTools):
-                await self._run(step)
-            elif isinstance(step, CallModel):
+            if isinstance(step, CallModel):
                 await self._ask(step)
+            elif isinstance(step, RunTools):
+                await self._run(step)
+            else:  # it is finished, or waits for somebody
+                return None
 
     def at_hand(self) -> Iterator[GenerationEvent]:
         """The events of the round that were read and not handed over."""
