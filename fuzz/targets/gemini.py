@@ -103,7 +103,7 @@ def _check_answer(answer: Completion) -> None:
     ids = [call.id for call in answer.calls]
     require(all(ids) and len(set(ids)) == len(ids), "calls without ids of their own", ids)
     require(all(part.text or part.opaque for part in answer.parts if isinstance(part, Text)), "an empty part")
-    body = bytes(Encoder().encode(Request("m").assistant(answer)))
+    body = bytes(Encoder().encode(Request("m").user("x").assistant(answer)))
     require(read_any(body.decode()) is not None, "a body that is no JSON", body)
     try:
         sent = API.server.stream("m", "r", 0).push(Completed(answer))
