@@ -29,11 +29,12 @@ import attrs
 from svir_core.check import at_least, choice, expect, instance_of
 from svir_core.errors import ConfigError, MaxRoundsError, MaxToolCallsError, ProtocolError, SvirError
 from svir_core.generation import Generation, GenerationOutcome, Progress
+from svir_core.json_text import plain
 from svir_core.loop_limits import LoopLimits
 from svir_core.loop_step import AskApproval, CallModel, Finished, LoopStep, RunTools
 from svir_core.message import Message, Part, Role, ToolCall, ToolResult
 from svir_core.not_run import cut_off, denied
-from svir_core.request import Request
+from svir_core.request import Request, Schema
 from svir_core.response import Completion, FinishReason, Usage
 
 
@@ -41,10 +42,15 @@ class LoopPhase(StrEnum):
     """What a loop waits for."""
 
     MODEL = "model"
+    """The model's answer."""
     ANSWER = "answer"
+    """Other limits: those that it has forbid the answer that came."""
     APPROVAL = "approval"
+    """A yes or no for calls of the answer."""
     TOOLS = "tools"
+    """The results of its calls."""
     FINISHED = "finished"
+    """Nothing."""
 
 
 _JUDGED_AGAIN: Final = (LoopPhase.ANSWER, LoopPhase.APPROVAL, LoopPhase.TOOLS)
@@ -82,7 +88,8 @@ class ToolLoop:
 
     No method does I/O or reads a clock. Between any two of them ``serial.dumps(loop)`` is all of it; what
     ``serial.loads`` gives goes on in the same way, in another process too. What a method is told that is not the answer
-    to ``next()`` is a ``ConfigError``, and changes nothing.
+    to ``next()`` is a ``ConfigError``, and changes nothing. Schemas and ``extra`` of the request are copied: what is no
+    JSON there is a ``ConfigError`` too.
 
     Attributes:
         request: what the model is asked next; its messages are the history.
@@ -123,6 +130,7 @@ class ToolLoop:
         if not messages or messages[-1].role not in (Role.USER, Role.TOOL) or not messages[-1].parts:
             raise ConfigError("ToolLoop.request must end with a message of the user, or with results, that has parts")
         self.start = len(messages) - 1
+        self.request = _held(self.request)
 
     def next(self) -> LoopStep:
         """What is to be done; the same until it was told of. Raises the error that the loop failed with, its
@@ -285,6 +293,21 @@ class ToolLoop:
 
     def _own_messages(self) -> tuple[Message, ...]:
         return self.request.messages[self.start :]
+
+
+def _held(request: Request) -> Request:
+    """The same, with nothing in it that its caller may still change: a stored loop would not change with it."""
+    form = request.response_format
+    return request.replace(
+        tools=[
+            attrs.evolve(tool, schema=plain(tool.schema, "Tool.schema"), extra=plain(tool.extra, "Tool.extra"))
+            for tool in request.tools
+        ],
+        response_format=attrs.evolve(form, schema=plain(form.schema, "Schema.schema"))
+        if isinstance(form, Schema)
+        else form,
+        extra=plain(request.extra, "Request.extra"),
+    )
 
 
 def _kept(part: Part) -> Part:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 from typing import Any, cast
 
 import attrs
@@ -21,7 +23,7 @@ from svir_core.loop import LoopPhase, ToolLoop
 from svir_core.loop_limits import LoopLimits
 from svir_core.loop_step import AskApproval, CallModel, RunTools
 from svir_core.message import Message
-from svir_core.request import Request
+from svir_core.request import Request, Schema, Tool
 from svir_core.response import Completion, FinishReason
 from tests.svir_core.loops import HI, OTHER, added, asks, at_phase, call, error_of, refuses, result, says, started
 
@@ -130,6 +132,52 @@ def test_nothing_of_the_callers_is_held_that_may_change() -> None:
     copied = loop.with_history(loop.request.messages)
     copied.model_answered(says())
     assert isinstance(loop.next(), CallModel)
+
+
+def test_schemas_and_extra_are_those_of_the_beginning() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"x": {"enum": [1]}}}
+    tool_extra, extra, form = {"strict": [True]}, {"a": {"b": [1]}}, {"type": "object", "required": ["x"]}
+    request = Request(
+        "m",
+        tools=[Tool("f", schema=schema, extra=tool_extra)],
+        response_format=Schema("answer", form, strict=True),
+        extra=extra,
+    ).user("hi")
+    loop = ToolLoop(request)
+    assert loop.request == request
+    before = serial.dumps(loop)
+    schema["properties"]["x"]["enum"].append(2)
+    tool_extra["strict"].clear()
+    extra["a"]["b"].clear()
+    form["required"] = []
+    assert serial.dumps(loop) == before
+    assert loop.request != request
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (Request("m", tools=[Tool("f", schema={"x": OTHER})]), r"^Tool\.schema"),
+        (Request("m", tools=[Tool("f", extra={"x": OTHER})]), r"^Tool\.extra"),
+        (Request("m", response_format=Schema("s", {"x": OTHER})), r"^Schema\.schema"),
+        (Request("m", extra={"x": OTHER}), r"^Request\.extra"),
+    ],
+)
+def test_a_request_that_no_api_could_carry_is_refused_at_once(wrong: Request, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ToolLoop(wrong.user("hi"))
+
+
+@pytest.mark.parametrize("phase", LoopPhase)
+def test_copies_and_pickles_are_the_same_loop_and_go_their_own_ways(phase: LoopPhase) -> None:
+    loop = at_phase(phase)
+    before = serial.dumps(loop)
+    for made in (copy.copy(loop), copy.deepcopy(loop), pickle.loads(pickle.dumps(loop))):
+        assert made == loop
+        made.resume(LoopLimits(rounds=100))
+        if phase is not LoopPhase.FINISHED:
+            made.failed(TransportError("x"))
+        assert serial.dumps(loop) == before
 
 
 def test_an_error_that_was_raised_is_not_the_loops_own() -> None:
