@@ -83,3 +83,14 @@ def test_mistakes_are_config_errors() -> None:
 
 def test_an_anomalys_excerpt_is_not_shown() -> None:
     assert "private" not in repr(Anomaly("unknown_event", 0, b"private"))
+
+
+def test_usages_add_up_counter_by_counter() -> None:
+    assert Usage(1, 2, 3, 4, 5, 6).plus(Usage(10, 20, 30, 40, 50, 0)) == Usage(11, 22, 33, 44, 55, 6)
+    assert Usage(1, None, 0, 4).plus(Usage(None, 2, 0, 4, 5)) == Usage(None, None, 0, 8)
+    assert Usage(0, 0).plus(Usage()) == Usage().plus(Usage(0, 0)) == Usage()
+
+
+def test_a_sum_of_more_than_64_bits_is_unknown() -> None:
+    largest = 2**64 - 1
+    assert Usage(largest - 1, largest).plus(Usage(1, 1)) == Usage(largest, None)
