@@ -3,8 +3,8 @@
 Three rules hold for all of it. All results that follow an answer stand first, in one content of the user, in the order
 of their calls, since the API may know a call by nothing but its place and its name. The bytes of a turn depend on that
 turn and the calls before it alone, so that a longer conversation starts with the bytes of the shorter one; but an
-answer with calls joins an answer right before it (one that paused), since calls must follow what the user said. What
-the API gave goes back byte for byte, and only here; what another API gave, and thoughts without a signature, stay at
+answer with calls joins the answers right before it (which paused), since calls must follow what the user said. What the
+API gave goes back byte for byte, and only here; what another API gave, and thoughts without a signature, stay at
 home.
 Source: 22 sections 3, 4, 6 and 13, 11-quirks section D.
 """
@@ -68,7 +68,8 @@ class Conversation:
 
     def __init__(self, writer: BodyWriter, measured: Measurements | None, *, skip_signatures: bool) -> None:
         self._writer = writer
-        self._last: Role | None = None  # who spoke last in what was written; that content is still open
+        self._last: Role | None = None  # who spoke last in what was written
+        self._waiting: list[list[Piece]] = []  # answers without calls that nothing of the user's followed yet
         self._skip_signatures = skip_signatures
         self._number = 0
         self._calls: dict[str, list[_Sent]] = {}  # by id, those that wait for a result; the last one stays
@@ -86,19 +87,17 @@ class Conversation:
             self._writer.write(b'"systemInstruction":{"parts":[', *parts, b"]},")
         self._writer.write(b'"contents":[')
         replies: list[Numbered] = []
-        called = False
         for number, message in numbered[lead:]:
             if message.role is Role.ASSISTANT:
                 self._replies(replies)
                 replies.clear()
-                calls = any(isinstance(part, ToolCall) for part in message.parts)
-                self._turn(Role.ASSISTANT, self._answer(number, message), goes_on=calls and not called)
-                called = calls
+                self._answered(number, message)
             else:
                 replies.append((number, message))
         self._replies(replies)
+        self._release()
         check_said(self._last, bool(replies), "Gemini")
-        self._writer.write(b"]}]")
+        self._writer.write(b"]")
 
     def _parts(self, number: int, message: Message) -> list[list[Piece]]:
         where = _place(number, message)
@@ -116,17 +115,31 @@ class Conversation:
             if message.role is not Role.TOOL:
                 self._turn(Role.USER, self._parts(number, message))
 
-    def _turn(self, role: Role, parts: Iterable[list[Piece]], *, goes_on: bool = False) -> None:
-        """One content; one without a part is refused by the API, and says nothing. One that ``goes_on`` joins that of
-        the same role before it."""
+    def _turn(self, role: Role, parts: Iterable[list[Piece]]) -> None:
+        """One content; one without a part is refused by the API, and says nothing."""
         pieces = joined([part for part in parts if part], b",")
-        if not pieces:
-            return
-        if goes_on and self._last is role:
-            self._writer.write(b",", *pieces)
-        else:
-            self._writer.write(b"" if self._last is None else b"]},", HEADS[role], *pieces)
+        if pieces:
+            self._release()
+            self._write(role, pieces)
+
+    def _write(self, role: Role, pieces: Iterable[Piece]) -> None:
+        self._writer.write(b"" if self._last is None else b",", HEADS[role], *pieces, b"]}")
         self._last = role
+
+    def _answered(self, number: int, message: Message) -> None:
+        """An answer: one with calls goes out with those that wait for what comes after them."""
+        pieces = joined([part for part in self._answer(number, message) if part], b",")
+        if pieces:
+            self._waiting.append(pieces)
+        if any(isinstance(part, ToolCall) for part in message.parts):
+            self._write(Role.ASSISTANT, joined(self._waiting, b","))
+            self._waiting.clear()
+
+    def _release(self) -> None:
+        """No calls come behind the answers that wait."""
+        for pieces in self._waiting:
+            self._write(Role.ASSISTANT, pieces)
+        self._waiting.clear()
 
     # --- results ---------------------------------------------------------------------------------
 

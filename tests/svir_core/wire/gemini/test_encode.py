@@ -248,13 +248,13 @@ def test_an_answer_may_be_the_last_word_and_nothing_may_follow_what_the_user_sai
     assert [content["role"] for content in body(unsaid)["contents"]] == ["user"]
 
 
-def test_calls_join_the_answer_that_paused_before_them() -> None:
-    paused = Request("m").user("a").message(Message.assistant("b"))
-    called = paused.message(Message.assistant("c", ToolCall("1", "f", "{}")))
+def test_calls_join_the_answers_that_paused_before_them() -> None:
+    paused = Request("m").user("a").message(Message.assistant("b"), Message.assistant(""), Message.assistant("b"))
+    called = paused.user("").message(Message.assistant("c", ToolCall("1", "f", "{}")))
     answered = called.tool_result("1", "x").message(Message.assistant("d"), Message.assistant("e"))
     assert [[*content["parts"][0], len(content["parts"])] for content in body(answered)["contents"]] == [
         ["text", 1],
-        ["text", 3],
+        ["text", 4],
         ["functionResponse", 1],
         ["text", 1],
         ["text", 1],
