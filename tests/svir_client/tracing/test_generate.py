@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import pathlib
@@ -14,10 +15,21 @@ import anyio.to_thread
 import pytest
 from opentelemetry import trace
 
-from svir_client import AsyncClient, Client, FunctionModel, Session, Tools, Trace, generate, generate_stream, resume
+from svir_client import (
+    AsyncClient,
+    Client,
+    Fallback,
+    FunctionModel,
+    Session,
+    Tools,
+    Trace,
+    generate,
+    generate_stream,
+    resume,
+)
 from svir_client.redact import REDACTED
 from svir_client.sync import generation as blocking
-from svir_client.testing import MockServer, Pause, Reply
+from svir_client.testing import MockServer, Pause, Reply, ScriptedTransport
 from svir_client.tracing import EventType, GenerationEnd, Level, MemorySink, TraceEvent, console, memory
 from svir_core.errors import MaxRoundsError, TransportError
 from svir_core.generation import GenerationOutcome
@@ -26,7 +38,7 @@ from svir_core.message import Text, ToolCall
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Usage
 from tests.svir_client.chat import DONE, FINISH, SECONDS, USAGE, cancelled_everywhere, chunk, text
-from tests.svir_client.layers.calls import scripted
+from tests.svir_client.layers.calls import URL, scripted
 from tests.svir_client.tracing.sinks.telemetry import Telemetry
 from tests.svir_client.tracing.test_content import Everywhere
 
@@ -305,6 +317,24 @@ async def test_canaries(capture: bool, content: bool, tmp_path: pathlib.Path) ->
         assert (REDACTED in text_told) is bool(said), sink
         wanted = ["invoke_agent", "execute_tool"] if sink == "spans" else [kind.value for kind in EventType]
         assert all(word in text_told for word in wanted), sink
+
+
+async def test_secrets_of_a_generations_own_headers_and_of_another_client() -> None:
+    sink = memory(content=True)
+    trace = Trace(sink, capture=True)
+    asked = calls(("ask", f'{{"a": "{KEY}", "b": "{HEADER}"}}'))
+    async with (
+        contextlib.aclosing(ScriptedTransport(Reply.stream(asked, DONE), ANSWERED)) as transport,
+        AsyncClient.openai(URL, transport=transport, api_key=KEY) as other,
+        scripted(DOWN, DOWN, layers=[trace, Fallback(other)]) as (_, client),
+    ):
+        headers = {"x-client-secret": HEADER}
+        await generate(client, None, HEADER, model="m", tools=registry(), headers=headers)
+    documents = [event.document() for event in sink.events]
+    assert documents[0]["content"]["input"][0]["parts"][0]["content"] == REDACTED
+    arguments = [document["content"]["arguments"] for document in documents if document["type"] == "tool_start"]
+    assert arguments == [{"a": REDACTED, "b": REDACTED}]
+    assert not {KEY, HEADER} & {word for word in CANARIES if word in repr(documents)}
 
 
 async def test_a_tree_of_spans() -> None:
