@@ -5,7 +5,8 @@ Tools that are async run on the loop thread, under asyncio; those that are not, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from svir_client import generation as twin
 from svir_client.client import AsyncClient
@@ -17,7 +18,7 @@ from svir_client.models import ModelDescriptor
 from svir_client.session import Session
 from svir_client.sync.client import Client
 from svir_client.sync.feed import Feed
-from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
+from svir_client.sync.loop_thread import Job, loop_thread, refuse_event_loop
 from svir_client.sync.reader import SyncReader
 from svir_client.unique import Unique
 from svir_core.check import expect
@@ -61,7 +62,7 @@ def generate(
     del options
     refuse_event_loop()
     inner = _inner(client)
-    return loop_thread().call(lambda: twin.generate(inner, session, input, model=model, **given.value))
+    return _whole(lambda: twin.generate(inner, session, input, model=model, **given.value))
 
 
 def resume_stream(client: Client, session: Session, **options: Unpack[ResumeOptions]) -> SyncGenerationStream:
@@ -78,7 +79,18 @@ def resume(client: Client, session: Session, **options: Unpack[ResumeOptions]) -
     del options
     refuse_event_loop()
     inner = _inner(client)
-    return loop_thread().call(lambda: twin.resume(inner, session, **given.value))
+    return _whole(lambda: twin.resume(inner, session, **given.value))
+
+
+def _whole(work: Callable[[], Coroutine[Any, Any, Generation]]) -> Generation:
+    """What ``work`` gives. A wait that is interrupted cancels it, and ends when the session is given back."""
+    job = Job(loop_thread(), work)
+    try:
+        job.start()
+        return job.result()
+    finally:
+        job.cancel()
+        job.join()
 
 
 def _inner(client: Client) -> AsyncClient:
@@ -90,7 +102,8 @@ def _inner(client: Client) -> AsyncClient:
 class SyncGenerationStream(SyncReader[GenerationStream, GenerationEvent]):
     """The events of every round of one generation: the blocking twin of :class:`svir_client.GenerationStream`.
 
-    A few reads are taken ahead of the loop that iterates, and tools are run as their calls come.
+    A few reads are taken ahead of the loop that iterates, and tools are run as their calls come: who leaves early may
+    find more in the session than was told.
     """
 
     __slots__ = ("_over_seen",)
