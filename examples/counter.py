@@ -33,7 +33,7 @@ async def main() -> None:
     async with FunctionModel(model) as client:
         answer = await generate(client, session, "Count two and three.", model="in this process", tools=tools)
     print(answer.text)
-    print(f"counter {session.state.get('counter', int)}, {answer.rounds} rounds, {answer.tool_calls} calls")
+    print(f"counter = {session.state.get('counter', int)}, {answer.rounds} rounds, {answer.tool_calls} calls")
 
 
 if __name__ == "__main__":

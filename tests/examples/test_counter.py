@@ -7,7 +7,7 @@ import pytest
 
 from examples.counter import main
 
-SAID = ["The counter was incremented twice.", "counter 5, 2 rounds, 2 calls"]
+SAID = ["The counter was incremented twice.", "counter = 5, 2 rounds, 2 calls"]
 
 
 @pytest.mark.anyio
