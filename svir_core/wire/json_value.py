@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 Json = dict[str, Any]
+
+COUNTS: Final = 2**53
+"""Below this every JSON reader has an integer as it was written (RFC 8259 section 6), and sums of figures fit 64 bits.
+No answer has as many tokens."""
 
 
 def is_object(value: Any) -> TypeGuard[Json]:
@@ -18,8 +22,8 @@ def is_array(value: Any) -> TypeGuard[list[Any]]:
 
 
 def is_count(value: Any) -> bool:
-    """Whether ``value`` is a figure of a report: a whole number that is not negative, or ``null``."""
-    return value is None or (type(value) is int and value >= 0)
+    """Whether ``value`` is a figure of a report: a whole number from 0 to ``COUNTS``, that excluded, or ``null``."""
+    return value is None or (type(value) is int and 0 <= value < COUNTS)
 
 
 def text_of(value: Any) -> str | None:
