@@ -162,15 +162,10 @@ class Steps:
     # --- the session -----------------------------------------------------------------------------------
 
     def _keep(self, loop: ToolLoop) -> None:
-        """What ``loop`` has come to is the session's; nothing is, when that raises."""
-        kept = len(self._session.messages)
-        added = loop.request.messages[kept:]
+        """What ``loop`` has come to is the session's; nothing is, when its store cannot hold a message."""
+        added = loop.request.messages[len(self._session.messages) :]
         self._lease.append(added)
-        try:
-            self._lease.suspend(None if loop.phase is LoopPhase.FINISHED else loop)
-        except SvirError:
-            self._lease.truncate(kept)
-            raise
+        self._lease.suspend(None if loop.phase is LoopPhase.FINISHED else loop)
         self._loop, self._begun, self._saved = loop, True, False
         if added and added[-1].role is Role.TOOL:
             results = (part for part in added[-1].parts if isinstance(part, ToolResult))

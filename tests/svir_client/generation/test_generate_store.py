@@ -22,7 +22,6 @@ from svir_core import (
     Completed,
     Completion,
     ConfigError,
-    FinishReason,
     LoopPhase,
     Opaque,
     Request,
@@ -249,30 +248,27 @@ async def test_a_store_that_never_answers_holds_nobody_for_ever(monkeypatch: pyt
 
 # --- what no store can hold --------------------------------------------------------------------------
 
-ANYTHING: Any = object()  # as a model of the caller's, that no checker has seen, may give
+ANYTHING: Any = object()  # as a tool of the caller's, that no checker has seen, may give
 UNSTORABLE = Opaque("function", ANYTHING)
 
 
-async def test_an_answer_that_has_no_json_form_is_refused_and_the_step_is_not_made() -> None:
-    strange = Completion(FinishReason.STOP, [Text("hm", UNSTORABLE)])
+async def test_a_result_that_has_no_json_form_is_refused_and_the_step_is_not_made(tools: Tools) -> None:
+    strange = True
+
+    @tools.tool
+    async def given() -> Text:
+        return Text("hm", UNSTORABLE) if strange else Text("plain")
+
     store = FailingStore()
-    async with scripted_by(strange, "plain") as (_, client), store.session("alice") as session:
+    async with scripted_by(asks(call("a", "given")), "done") as (_, client), store.session("alice") as session:
         with pytest.raises(ConfigError) as caught:
-            await generate(client, session, "hi", model="m")
+            await generate(client, session, "hi", model="m", tools=tools)
         assert_at_rest(session)
         assert caught.value.progress is not None
-        assert (caught.value.progress.rounds, roles(session)) == (0, ["u"])
-        assert (await resume(client, session)).text == "plain"
-
-
-async def test_an_answer_with_calls_that_has_no_json_form_is_refused_too(tools: Tools) -> None:
-    strange = asks(call("a", opaque=UNSTORABLE))
-    store = FailingStore()
-    async with scripted_by(strange, "plain") as (_, client), store.session("alice") as session:
-        with pytest.raises(ConfigError):
-            await generate(client, session, "hi", model="m", tools=tools)
-        assert roles(session) == ["u"]
-        assert (await resume(client, session, tools=tools)).text == "plain"
+        assert (caught.value.progress.tool_calls, roles(session)) == (0, ["u"])
+        strange = False
+        assert (await resume(client, session, tools=tools)).tool_calls == 1
+    assert roles(session) == ["u", "a", "t", "a"]
 
 
 async def test_an_input_or_settings_that_no_store_can_hold_are_refused_before_anything_is_stored() -> None:
