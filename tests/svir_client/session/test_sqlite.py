@@ -68,6 +68,8 @@ async def main(path, name):
             with session.lease() as lease:
                 lease.append([Message.user(f"{name} {number}")])
                 await lease.save()
+            if number == 9:
+                print("half", flush=True)
 
 anyio.run(main, *sys.argv[1:])
 """
@@ -126,6 +128,33 @@ async def test_processes_that_make_the_file_at_the_same_moment(path: pathlib.Pat
         assert session.messages == tuple(Message.user(f"{name} {number}") for number in range(20))
 
 
+async def test_a_writer_that_is_killed_disturbs_no_other(path: pathlib.Path) -> None:
+    names = ["a", "b", "victim"]
+    processes = [started(MAKER, str(path), name) for name in names]
+    try:
+        assert [said(process) for process in processes] == ["ready"] * len(names)
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert said(processes[-1]) == "half"
+        processes[-1].kill()
+        for process in processes:
+            process.communicate(timeout=SECONDS)
+        assert [process.returncode for process in processes] == [0, 0, -signal.SIGKILL]
+    finally:
+        for process in processes:
+            process.kill()
+    store = SqliteStore(path)
+    counts: list[int] = []
+    for name in names:
+        async with store.session(name) as session:
+            counts.append(len(session.messages))
+            assert session.messages == tuple(Message.user(f"{name} {number}") for number in range(counts[-1]))
+    assert counts[:2] == [20, 20]
+    assert counts[2] >= 10
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 async def test_a_claim_stays_with_the_process_that_made_it(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path)
@@ -139,6 +168,8 @@ async def test_a_claim_stays_with_the_process_that_made_it(path: pathlib.Path, m
         await claim.release()
     with pytest.raises(SessionInUseError):
         await store.claim("alice")
+    await claim.release()
+    await (await store.claim("alice")).release()
 
 
 async def test_the_files_are_for_their_owner_alone(path: pathlib.Path) -> None:
