@@ -150,8 +150,8 @@ async def test_what_a_store_cannot_hold_is_refused_before_it_is_in_the_session()
         session.append(USER)
         with pytest.raises(ConfigError, match=r"\$\.parts\[0\]\.source\.path"):
             session.append(Message.user(Image(PathSource("\udcff.png"), "image/png")))
-        with session.lease() as lease, pytest.raises(ConfigError, match=r"\$\.suspended\.request\.extra"):
-            lease.suspend(ToolLoop(Request("m", extra={"top": object()}).message(USER)))
+        with session.lease() as lease, pytest.raises(ConfigError, match=r"\$\.suspended\.start: an integer"):
+            lease.suspend(ToolLoop(Request("m").message(USER), start=2**70))
         assert session.messages == (USER,)
         assert session.suspended is None
     assert await store.stored() == (USER,)
