@@ -37,8 +37,8 @@ async def whole(client: AsyncClient, session: Session, model: ModelDescriptor, t
     assert_type(answer, Generation)
     assert_type(answer.parse(Answer), Answer)
     assert_type(answer.awaiting, tuple[ToolCall, ...])
-    for input in ("hi", ["look", Image.url("https://a.test/b.png")], Message.user("hi")):
-        await generate(client, None, input, model=model, rollback=True, headers={"x": "y"})
+    await generate(client, None, ["look", Image.url("https://a.test/b.png")], model=model, rollback=True)
+    await generate(client, None, Message.user("hi"), model=model, headers={"x": "y"})
     assert_type(await resume(client, session, tools=tools, approvals={"a": True}, model="other"), Generation)
     await generate(client, session, "hi", model="m", temprature=0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # no such option
     await resume(client, session, temperature=0)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # settings are as they were
