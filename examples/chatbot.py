@@ -22,8 +22,7 @@ from anyio.from_thread import start_blocking_portal
 from examples.provider import connect, line, model_of, parsed, parser, run
 from svir_client import Client, ModelDescriptor, Session, SqliteStore
 from svir_client.sync import generate_stream
-from svir_client.testing import MockServer, Reply
-from svir_client.testing.record import RecordedRequest
+from svir_client.testing import MockServer, RecordedRequest, Reply
 from svir_core import FinishReason, SvirError
 
 SYSTEM = "You are a helpful assistant. Reply accurately and concisely."
@@ -59,11 +58,13 @@ def conversation(options: argparse.Namespace) -> Generator[Session]:
 def say(client: Client, model: ModelDescriptor, session: Session, text: str) -> None:
     """One turn: the answer as it comes."""
     with generate_stream(client, session, text, model=model, rollback=True) as turn:
+        piece = ""
         try:
             for piece in turn.text():
                 print(piece, end="", flush=True)
         finally:
-            print()
+            if piece:
+                print()
     if turn.generation.finish is not FinishReason.STOP:
         print(f"(it ended there: {turn.generation.finish})", file=sys.stderr)
 

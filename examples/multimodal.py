@@ -19,8 +19,7 @@ from examples.provider import PROVIDERS, Provider, connect, model_of, parsed, pa
 from svir_client import Client, ModelDescriptor
 from svir_client.models import CATALOGUE
 from svir_client.sync import generate
-from svir_client.testing import MockServer, Reply
-from svir_client.testing.record import RecordedRequest
+from svir_client.testing import MockServer, RecordedRequest, Reply
 from svir_core import Image, Media, TextFile
 
 UNKNOWN = "application/octet-stream"

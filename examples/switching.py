@@ -57,7 +57,7 @@ async def visit(session: Session, word: str, turn: int) -> str:
         answer = await generate(client, session, "How far is Oslo?", model="a-model", tools=tools)
         last = server.requests[-1].body
     marks = sorted({mark.decode() for mark in re.findall(rb"own-\w+-\d", last)})
-    return f"{answer.text} {len(session.messages)} messages, and of thoughts: {', '.join(marks) or 'nothing'}"
+    return f"{answer.text} {len(session.messages)} messages; thoughts that went back: {', '.join(marks) or 'none'}"
 
 
 async def main() -> None:
