@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from svir_client.models import ModelDescriptor
 from svir_client.tools.toolbox import Toolbox
-from svir_core.check import expect
+from svir_client.watch import expect_callable
+from svir_core.check import expect, seconds
 from svir_core.errors import ConfigError
+from svir_core.http_message import caller_headers
 from svir_core.loop_limits import LoopLimits
 from svir_core.request import Effort, Request, ResponseFormat, Schema, ToolChoice
+from svir_core.secret import Withheld
 
 if TYPE_CHECKING:
     from svir_core.http_message import HeadersLike
@@ -55,9 +58,13 @@ SETTINGS: Final = TurnOptions.__annotations__.keys() - RunOptions.__annotations_
 """The options of a turn that are the request's."""
 
 
-def check_names(options: Mapping[str, Any], known: type) -> None:
+Given = Withheld[Mapping[str, Any]]
+"""What a caller gave by name, headers among it: a traceback's locals show none of it."""
+
+
+def check_names(given: Given, known: type) -> None:
     """Refuse, by ``ConfigError``, an option that is none of those ``known``."""
-    unknown = sorted(options.keys() - known.__annotations__.keys())
+    unknown = sorted(given.value.keys() - known.__annotations__.keys())
     if unknown:
         raise ConfigError(f"a generation has no option named {', '.join(unknown)}")
 
@@ -74,13 +81,31 @@ def toolbox_of(tools: Toolbox | None) -> Toolbox | None:
     raise ConfigError(f"tools is a {type(tools).__name__}, not a Toolbox: tools() and async call(call, context)")
 
 
-def request_of(model: str | ModelDescriptor, options: Mapping[str, Any]) -> Request:
-    """The request of a turn to ``model`` that ``options`` make, without instruction and messages.
+def limits_of(given: Given) -> LoopLimits | None:
+    """The limits that were given; ``ConfigError`` for what is none."""
+    limits = given.value.get("limits")
+    return None if limits is None else expect(limits, LoopLimits, "limits")
+
+
+def common(given: Given) -> dict[str, Any]:
+    """The options that every generation takes, but for its limits, checked."""
+    on_error, idle_timeout = given.value.get("on_error"), given.value.get("idle_timeout")
+    return {
+        "tools": toolbox_of(given.value.get("tools")),
+        "rollback": expect(given.value.get("rollback", False), bool, "rollback"),
+        "on_error": None if on_error is None else expect_callable(on_error, "on_error"),
+        "headers": Withheld(None if given.value.get("headers") is None else caller_headers(given.value["headers"])),
+        "idle_timeout": None if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
+    }
+
+
+def request_of(model: str | ModelDescriptor, given: Given) -> Request:
+    """The request of a turn to ``model`` that was given, without instruction and messages.
 
     ``ConfigError`` for settings that are wrong, and for those by which no model could answer (51 section 1.5 B).
     """
-    settings = {name: value for name, value in options.items() if name in SETTINGS}
-    settings["tools"] = toolbox_of(options.get("tools")) or ()
+    settings = {name: value for name, value in given.value.items() if name in SETTINGS}
+    settings["tools"] = toolbox_of(given.value.get("tools")) or ()
     name = name_of(model)
     request = model.request(**settings) if isinstance(model, ModelDescriptor) else Request(name, **settings)
     if request.max_tokens is not None and request.max_tokens < 1:

@@ -5,27 +5,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svir_client.client import AsyncClient
 from svir_client.generation.input import Input, user_message
 from svir_client.generation.options import (
+    Given,
     ResumeOptions,
-    RunOptions,
     TurnOptions,
     check_names,
+    common,
+    limits_of,
     name_of,
     request_of,
-    toolbox_of,
 )
 from svir_client.generation.plan import Plan, Resumption, Turn
 from svir_client.generation.stream import GenerationStream
 from svir_client.models import ModelDescriptor
 from svir_client.session import Session
-from svir_client.watch import expect_callable
-from svir_core.check import expect, seconds
+from svir_core.check import expect
 from svir_core.generation import Generation
-from svir_core.http_message import caller_headers
 from svir_core.loop_limits import LoopLimits
 from svir_core.secret import Withheld
 
@@ -62,15 +61,15 @@ def generate_stream(
     ``ContextOverflowError`` and ``ConfigError``. Iterating raises what a call does, ``MaxRoundsError``,
     ``MaxToolCallsError`` and ``StoreError``. What entering and iterating raise has ``progress``.
     """
-    given = Withheld(options)
+    given: Given = Withheld(options)
     del options  # a traceback's locals show no header
-    check_names(given.value, TurnOptions)
+    check_names(given, TurnOptions)
     plan = Turn(
         message=user_message(input),
         model=model if isinstance(model, ModelDescriptor) else None,
-        request=request_of(model, given.value),
-        limits=_limits(given.value) or LoopLimits(),
-        **_common(given),
+        request=request_of(model, given),
+        limits=limits_of(given) or LoopLimits(),
+        **common(given),
     )
     return _stream(client, Session() if session is None else session, plan)
 
@@ -106,18 +105,18 @@ def resume_stream(client: AsyncClient, session: Session, **options: Unpack[Resum
     | ``limits`` | as before | what the generation may cost, what it cost already included |
 
     The other options, and what is raised, are those of :func:`generate_stream`; ``ConfigError`` when there is nothing
-    to resume, or the history has changed since.
+    to resume: what is appended to a session forgets it.
     """
-    given = Withheld(options)
+    given: Given = Withheld(options)
     del options
-    check_names(given.value, ResumeOptions)
+    check_names(given, ResumeOptions)
     model = given.value.get("model")
     plan = Resumption(
         model=model if isinstance(model, ModelDescriptor) else None,
         name=None if model is None else name_of(model),
         approvals=given.value.get("approvals"),
-        limits=_limits(given.value),
-        **_common(given),
+        limits=limits_of(given),
+        **common(given),
     )
     return _stream(client, session, plan)
 
@@ -138,21 +137,3 @@ async def _whole(run: GenerationStream) -> Generation:
 
 def _stream(client: AsyncClient, session: Session, plan: Plan) -> GenerationStream:
     return GenerationStream(expect(client, AsyncClient, "client"), expect(session, Session, "session"), plan)
-
-
-def _limits(options: RunOptions) -> LoopLimits | None:
-    limits = options.get("limits")
-    return None if limits is None else expect(limits, LoopLimits, "limits")
-
-
-def _common(given: Withheld[Any]) -> dict[str, Any]:
-    """The options that every plan has, checked."""
-    options: RunOptions = given.value
-    on_error, headers, idle_timeout = options.get("on_error"), options.get("headers"), options.get("idle_timeout")
-    return {
-        "tools": toolbox_of(options.get("tools")),
-        "rollback": expect(options.get("rollback", False), bool, "rollback"),
-        "on_error": None if on_error is None else expect_callable(on_error, "on_error"),
-        "headers": Withheld(None if headers is None else caller_headers(headers)),
-        "idle_timeout": None if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
-    }

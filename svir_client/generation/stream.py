@@ -31,8 +31,8 @@ class GenerationStream(Unique):
     """The events of every round of one generation: ``async with generate_stream(...) as run: async for event in run``.
 
     Entering checks what was given, takes the session, and stores the input; iterating asks the model, runs the tools,
-    and stores what they gave. Leaving the block, in whatever way, gives the session back. What an error or a
-    cancellation leaves behind is in ``session.suspended``: :func:`svir_client.resume` goes on with it.
+    and stores what they gave. Leaving the block, in whatever way, gives the session back, and so does a read that fails
+    or is cancelled. What it leaves behind is in ``session.suspended``: :func:`svir_client.resume` goes on with it.
     """
 
     def __init__(self, client: AsyncClient, session: Session, plan: Plan) -> None:
@@ -62,7 +62,12 @@ class GenerationStream(Unique):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.aclose()
+        try:
+            await self.aclose()
+        except SvirError as failure:
+            if error is None:
+                raise
+            error.add_note(f"on leaving the generation: {failure.detail}")
 
     def __aiter__(self) -> Self:
         return self

@@ -8,11 +8,22 @@ from typing import Any
 
 import anyio
 
-from svir_client import AsyncClient, FunctionModel, GenerationStream, RoundEvent, RoundResults, Session
+from svir_client import (
+    AsyncClient,
+    Capability,
+    FunctionModel,
+    GenerationStream,
+    ModelDescriptor,
+    RoundEvent,
+    RoundResults,
+    Session,
+    Tools,
+)
 from svir_client.generation import GenerationEvent
 from svir_core import (
     Completion,
     FinishReason,
+    Image,
     Message,
     Request,
     Role,
@@ -35,6 +46,30 @@ APIS: dict[str, tuple[Api, Callable[..., AsyncClient]]] = {
     "anthropic_messages": (anthropic_messages.API, AsyncClient.anthropic),
     "gemini": (gemini.API, AsyncClient.gemini),
 }
+
+
+PNG = Image.data(b"\x89PNG", "image/png")
+BLIND = ModelDescriptor("m", capabilities={Capability.TEXT_INPUT, Capability.TOOLS})
+SEEING = ModelDescriptor("m", capabilities={Capability.TEXT_INPUT, Capability.IMAGE_INPUT, Capability.TOOLS})
+
+
+def some_tools() -> Tools:
+    """One that works, one that fails, and one that gives an image."""
+    registry = Tools()
+
+    @registry.tool
+    async def f() -> str:
+        return "done"
+
+    @registry.tool
+    async def broken() -> str:
+        raise ValueError("nobody is told")
+
+    @registry.tool
+    async def image() -> Image:
+        return PNG
+
+    return registry
 
 
 def call(id: str, name: str = "f", arguments: str = "{}", **fields: Any) -> ToolCall:

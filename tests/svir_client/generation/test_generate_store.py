@@ -227,6 +227,22 @@ async def test_who_leaves_while_the_store_fails_is_told() -> None:
         assert_at_rest(session)
 
 
+async def test_who_leaves_by_an_exception_while_the_store_fails_has_that_and_a_note() -> None:
+    store = FailingStore(2)
+    async with scripted_by("ok") as (_, client), store.session("alice") as session:
+        run = generate_stream(client, session, "hi", model="m", rollback=True)
+
+        async def leaves() -> None:
+            async with run:
+                await anext(run)
+                raise LookupError("mine")
+
+        with pytest.raises(LookupError) as caught:
+            await leaves()
+        assert caught.value.__notes__ == ["on leaving the generation: the disk is full"]
+        assert_at_rest(session)
+
+
 async def test_who_leaves_by_an_error_of_its_own_has_that_and_a_note_of_the_store() -> None:
     store = FailingStore(2)
     async with scripted_by(LookupError("mine")) as (_, client), store.session("alice") as session:
