@@ -116,6 +116,17 @@ def test_a_model_of_no_catalogue_takes_text(word: str) -> None:
     assert seeing.capabilities == TEXT | {Capability.IMAGE_INPUT}
 
 
+def test_of_two_the_last_counts() -> None:
+    assert chatbot.arguments(["openai", "--model", "a", "--model", "b"]).model == "b"
+
+
+def test_help_needs_no_key() -> None:
+    for name in ("chatbot", "multimodal"):
+        ended = run(name, "anthropic", "--help")
+        assert (ended.status, ended.wrong) == (0, [])
+        assert ended.said[0].startswith(f"usage: python -m examples.{name}")
+
+
 # --- it is kept ----------------------------------------------------------------------------------
 
 
