@@ -8,9 +8,13 @@ import pathlib
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from unittest import mock
 
 import attrs
+import pytest
+
+from examples import provider
 
 SECONDS = 60
 """The limit of every wait."""
@@ -68,6 +72,20 @@ def running(name: str, *arguments: str, stdin: int = subprocess.PIPE) -> Generat
             yield process
         finally:
             process.kill()
+
+
+def refused(main: Callable[[list[str]], None], *arguments: str) -> str:
+    """The one line that a program ends with, run in this process: many of them are soon told apart."""
+    with (
+        mock.patch.object(sys, "argv", ["program", *arguments]),
+        mock.patch.dict(os.environ, _environment({}), clear=True),
+        pytest.raises(SystemExit) as ended,
+    ):
+        provider.run(main)
+    line = ended.value.code
+    assert isinstance(line, str), "an exit status instead of a line"
+    assert "\n" not in line
+    return line
 
 
 def interrupted(process: subprocess.Popen[str]) -> Ended:

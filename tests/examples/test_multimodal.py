@@ -11,7 +11,7 @@ from examples.multimodal import file, image, media, png
 from examples.provider import PROVIDERS
 from svir_client.testing import MockServer, Reply, ThreadedMockServer
 from svir_core import Media, PathSource, TextFile
-from tests.examples.program import Ended, run
+from tests.examples.program import Ended, refused, run
 
 
 def ask(word: str, server: ThreadedMockServer, *arguments: str) -> Ended:
@@ -99,11 +99,16 @@ def test_what_is_not_taken_is_named_and_nothing_is_sent(
         written(tmp_path, name)
     given = [str(tmp_path / argument) if "." in argument else argument for argument in arguments]
     with MockServer().in_thread() as server:
-        ended = ask(word, server, *given)
+        line = refused(multimodal.main, word, "--base-url", server.origin, *given)
         assert (server.requests, server.unscripted) == ((), 0)
-    assert (ended.status, ended.said) == (1, [])
-    (line,) = ended.wrong
     assert says in line
+
+
+def test_a_refusal_is_one_line(tmp_path: pathlib.Path) -> None:
+    with MockServer().in_thread() as server:
+        ended = ask("anthropic", server, "--audio", written(tmp_path, "a.wav"))
+    assert (ended.status, ended.said, len(ended.wrong)) == (1, [], 1)
+    assert "is audio, and the model has no audio_input" in ended.wrong[0]
 
 
 @pytest.mark.parametrize("arguments", [["openai"], ["--image", "a.png"], ["anthropic", "--prompt", "What?"]])
