@@ -18,7 +18,6 @@ from svir_client.layers.layer import Layer, checked_layers
 from svir_client.options import CONNECT_SECONDS, IDLE_SECONDS
 from svir_client.parsed import Parsed, asking_for, parsed
 from svir_client.raw import RawStream
-from svir_client.redact import Redactor
 from svir_client.stream import Stream
 from svir_client.transport import Transport
 from svir_client.unique import Unique
@@ -31,6 +30,7 @@ from svir_core.exchange import Exchange
 from svir_core.http_message import Endpoint, HeadersLike, caller_headers
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
+from svir_core.redact import Redactor
 from svir_core.request import Request
 from svir_core.response import Completion
 from svir_core.secret import Withheld
@@ -310,8 +310,7 @@ class AsyncClient(Constructors, Unique):
     def _redactor(self, headers: Withheld[HeadersLike | None]) -> Redactor:
         """What takes the secrets out of a text that are known before a call with these headers is made."""
         sent = () if headers.value is None else caller_headers(headers.value)
-        key = self._key.known
-        return Redactor.of_headers(self._endpoint.headers, sent) | Redactor([] if key is None else [key.reveal()])
+        return Redactor.of_headers(self._endpoint.headers, sent, key=self._key.known)
 
     def _exchange(
         self, request: Request, headers: Withheld[HeadersLike | None], idle_timeout: float | None

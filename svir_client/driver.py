@@ -17,7 +17,8 @@ from svir_client.transport import Transport, TransportResponse
 from svir_core.call import Call, ReadError, Retry
 from svir_core.errors import SvirError
 from svir_core.event import Events
-from svir_core.http_message import Headers, HttpRequest, ResponseHead
+from svir_core.http_message import HttpRequest, ResponseHead
+from svir_core.redact import Redactor
 
 C = TypeVar("C", bound=Call)
 
@@ -27,8 +28,9 @@ class Driver(Generic[C]):
     both timeouts are seconds.
 
     Attributes:
-        head: the head of the latest response, a refused one too; ``None`` before there is any.
-        sent_headers: the headers of the latest request, the key among them: what must be kept out of a record.
+        head: the head of the latest response, a refused one too, without the secrets of the request; ``None`` before
+            there is any.
+        redactor: what takes the secrets out of a text that its requests were sent with.
         events_read: whether an event of the answer was read, by whoever.
         call, response, body: of the answer; they are there once :meth:`open` has returned.
     """
@@ -42,8 +44,8 @@ class Driver(Generic[C]):
         "call",
         "events_read",
         "head",
+        "redactor",
         "response",
-        "sent_headers",
     )
 
     call: C
@@ -63,7 +65,7 @@ class Driver(Generic[C]):
         self._connect_timeout = connect_timeout
         self._idle_timeout = idle_timeout
         self.head: ResponseHead | None = None
-        self.sent_headers: Headers = ()
+        self.redactor = Redactor()
         self.events_read = False
 
     async def open(self) -> None:
@@ -75,12 +77,12 @@ class Driver(Generic[C]):
         call = await self._begin()
         request = call.start()
         while True:
-            self.sent_headers = request.headers
+            self.redactor = call.redactor
             response = await self._send(call, request)
-            self.head = response.head
             begun = False
             try:
                 step = call.head(response.head.status, response.head.headers)
+                self.head = call.response
                 if not isinstance(step, ReadError):
                     self.call, self.response, self.body = call, response, aiter(response)
                     begun = True

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from svir_client.driver import Driver
 from svir_client.open_response import OpenResponse
 from svir_client.partial import PartialStream
-from svir_client.redact import Redactor
 from svir_client.shape import FIRST_TOKEN, TOTAL, Deadline, Idle, Shape, Stalled
 from svir_client.unique import Unique
 from svir_client.watch import Inspector
@@ -18,6 +17,7 @@ from svir_core.check import seconds as positive
 from svir_core.errors import ConfigError, SvirError, TransportError
 from svir_core.event import Completed, Event, Events, TextDelta
 from svir_core.exchange import Exchange
+from svir_core.redact import Redactor
 from svir_core.response import Completion
 from svir_core.wire.api import Clock
 
@@ -219,7 +219,7 @@ class Stream(OpenResponse):
 
     def _redactor(self) -> Redactor:
         """What takes the secrets that its request was sent with out of a text."""
-        return Redactor.of_headers(self._driver.sent_headers)
+        return self._driver.redactor
 
     def _unfit(self) -> str | None:
         """Why a layer cannot give this stream on; ``None`` when it can."""

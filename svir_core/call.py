@@ -2,6 +2,9 @@
 
 The states are in ``exchange_table``; what counts as a success, what its body means and whether a
 refusal is worth one more try is told by the subclasses (``exchange.Exchange``, ``document_call``).
+
+What a call tells holds no secret that it was sent with: neither its errors, nor heads, nor what stands beside an
+answer (``redact_call``; 50, Redaction). The text of an answer is what the server said.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
+from svir_core.check import expect
 from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Events
 from svir_core.exchange_table import Signal, State, advance
 from svir_core.http_message import Endpoint, Headers, HttpRequest, ResponseHead
+from svir_core.redact import Redactor
+from svir_core.redact_call import redact_error, redact_events, redact_head
 from svir_core.refusal import Refusal, encoded
 
 if TYPE_CHECKING:
@@ -124,8 +130,11 @@ class Call(ABC):
     A method called out of turn raises ``ConfigError`` and ends the call.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, api: Api, endpoint: Endpoint, now: Callable[[], float]) -> None:
+        self._api = api
+        self._endpoint = expect(endpoint, Endpoint, "endpoint")
         self._now = now
+        self._redactor = Redactor()
         self._state = State.READY
         self._error: SvirError | None = None
         self._first: SvirError | None = None
@@ -154,6 +163,11 @@ class Call(ABC):
         return self._response
 
     @property
+    def redactor(self) -> Redactor:
+        """What takes the secrets that the call was sent with out of a text; none before ``start``."""
+        return self._redactor
+
+    @property
     def raw_success(self) -> bool:
         """Whether the latest head is a success: its body can be relayed as it comes."""
         return self._success
@@ -162,7 +176,7 @@ class Call(ABC):
         """The request to send. What is wrong with it is raised here, before a byte is sent, and ends the call."""
         self._move(Signal.START)
         try:
-            return self._request()
+            return self._learned(self._request())
         except SvirError as error:
             self._over(error)
             raise
@@ -179,7 +193,7 @@ class Call(ABC):
         reason = self._reason(response) if status < 300 else None
         success = status < 300 and reason is None
         self._move(Signal.ACCEPTED if success else Signal.REFUSED)
-        self._response, self._success = response, success
+        self._response, self._success = redact_head(response, self._redactor), success
         if success:
             self._body = self._reader()
             return READ_STREAM
@@ -191,6 +205,7 @@ class Call(ABC):
         self._move(Signal.DATA)
         events = self._body.push(data)
         if (events.error is not None or self._body.done) and self._state is not State.OVER:
+            events = redact_events(events, self._redactor)
             self._over(events.error, events)
         return events
 
@@ -206,10 +221,10 @@ class Call(ABC):
             self._first = self._first or body.error()
             if request is not None:
                 self._state = advance(before, Signal.RETRY)
-                return Retry(request)
+                return Retry(self._learned(request))
             events = Events((), self._first)
         else:
-            events = body.finish()
+            events = redact_events(body.finish(), self._redactor)
         if before is not State.OVER:
             self._over(events.error, events)
         return events
@@ -256,6 +271,13 @@ class Call(ABC):
 
     # --- machinery ---------------------------------------------------------------------------------
 
+    def _learned(self, request: HttpRequest) -> HttpRequest:
+        """``request``, whose secrets are known from now on."""
+        key = self._endpoint.key
+        key_headers = () if key is None else self._api.key_headers(key)
+        self._redactor |= Redactor.of_headers(request.headers, key=key, key_headers=key_headers)
+        return request
+
     def _move(self, signal: Signal) -> None:
         try:
             self._state = advance(self._state, signal)
@@ -271,6 +293,8 @@ class Call(ABC):
 
     def _over(self, error: SvirError | None, last: Events | None = None) -> None:
         """The call is over; ``last`` are the events by which the caller learns of ``error``."""
+        if error is not None:
+            redact_error(error, self._redactor)
         self._state = State.OVER
         self._error = error
         self._body = Silence(Events() if last is None else last)

@@ -58,9 +58,7 @@ class DocumentCall(Call, Generic[T]):
     """What :class:`Listing` and :class:`Counting` share."""
 
     def __init__(self, api: Api, endpoint: Endpoint, headers: HeadersLike, now: Callable[[], float]) -> None:
-        super().__init__(now)
-        self._api = api
-        self._endpoint = expect(endpoint, Endpoint, "endpoint")
+        super().__init__(api, endpoint, now)
         self._headers = headers
         self._document: _Document[T] | None = None
 

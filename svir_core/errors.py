@@ -113,10 +113,16 @@ class SvirError(Exception):
         self.anomalies = anomalies
         self.offset = offset
         self.progress = progress
+        self._say(server_message)
+
+    def _say(self, server_message: str | None) -> None:
         self._server_message = None if server_message is None else _clip(server_message, SERVER_MESSAGE_BYTES)
 
     def server_message(self) -> str | None:
-        """What the server said, cut to 4 KiB; ``None`` when it said nothing. Never logged by svir."""
+        """What the server said, cut to 4 KiB; ``None`` when it said nothing. Never logged by svir.
+
+        Of a call's error the secrets that the call was sent with are taken out (50, Redaction).
+        """
         return self._server_message
 
     def _fields(self) -> dict[str, Any]:

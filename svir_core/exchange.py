@@ -27,6 +27,7 @@ from svir_core.check import expect
 from svir_core.compat import Compatibility, Lesson
 from svir_core.errors import SvirError
 from svir_core.http_message import Endpoint, Headers, HeadersLike, HttpRequest, ResponseHead, caller_headers
+from svir_core.redact_call import redact_completion
 from svir_core.refusal import EVENT_STREAM, JSON, Refusal, media_type
 from svir_core.request import Request
 from svir_core.wire.api import Api, Clock, CodecOptions, Compat, Decoder, Mode
@@ -70,13 +71,11 @@ class Exchange(Call):
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(now)
+        super().__init__(api, endpoint, now)
         expect(request, Request, "request")
         if request.include_usage is None:
             request = request.replace(include_usage=include_usage)
-        self._api = api
         self._request_asked = request
-        self._endpoint = expect(endpoint, Endpoint, "endpoint")
         self._compat = Compatibility() if compat is None else expect(compat, Compatibility, "compat")
         self._options = expect(options, CodecOptions, "options")
         self._measured = measured
@@ -89,13 +88,14 @@ class Exchange(Call):
 
     @property
     def decoder(self) -> Decoder | None:
-        """The decoder of the answer, from the head of a success on; it has the counters."""
+        """The decoder of the answer, from the head of a success on; it has the counters, and knows no secrets."""
         return self._decoder
 
     @property
     def completion(self) -> Completion | None:
         """The whole answer, once ``Completed`` was told."""
-        return None if self._decoder is None else self._decoder.completion
+        completion = None if self._decoder is None else self._decoder.completion
+        return None if completion is None else redact_completion(completion, self.redactor)
 
     def _request(self) -> HttpRequest:
         self._known = self._compat.known()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from svir_client.driver import Driver
 from svir_client.layers.layer import Layer, layer_name
 from svir_client.open_response import request_id_of
-from svir_client.redact import Redactor
 from svir_client.stream import Stream
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange
+from svir_core.redact import Redactor
 from svir_core.request import Request
 
 if TYPE_CHECKING:
@@ -124,7 +124,10 @@ class Next:
     @property
     def redactor(self) -> Redactor:
         """What takes the secrets that these requests were sent with, their keys, out of a text."""
-        return Redactor.of_headers(*(driver.sent_headers for driver in self._drivers))
+        redactor = Redactor()
+        for driver in self._drivers:
+            redactor |= driver.redactor
+        return redactor
 
     @property
     def _drivers(self) -> list[Driver[Exchange]]:

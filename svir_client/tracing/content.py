@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 
 import orjson
 
-from svir_client.redact import Redactor
 from svir_client.tracing.record import Content, sound
 from svir_core.errors import SvirError
 from svir_core.message import (
@@ -24,6 +23,7 @@ from svir_core.message import (
     ToolCall,
     ToolResult,
 )
+from svir_core.redact import Redactor
 from svir_core.request import Request
 from svir_core.response import Completion
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import attrs
 
-from svir_client.redact import Redactor
 from svir_client.tracing.record import Content, TraceEvent
 from svir_client.tracing.sink import Sinks
+from svir_core.redact import Redactor
 
 
 @attrs.frozen(repr=False)

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from svir_client.redact import Redactor
+from svir_core.redact import Redactor
 
 
 class Learned:

@@ -10,7 +10,7 @@ from svir_client.tracing.reporting import Begun, Reporting
 from svir_client.tracing.run import Learned, new_span_id
 
 if TYPE_CHECKING:
-    from svir_client.redact import Redactor
+    from svir_core.redact import Redactor
 
 ContentOf = Callable[["Redactor"], Content]
 """Makes what was said, known secrets taken out."""

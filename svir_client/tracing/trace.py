@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from svir_client.layers.layer import Layer
-from svir_client.redact import Redactor, secret_texts
 from svir_client.tracing.reporting import Reporting
+from svir_client.tracing.secrets import secret_texts
 from svir_client.tracing.sink import Sink, Sinks
 from svir_client.tracing.traced_call import TracedCall
 from svir_client.watch import expect_callable
 from svir_core.check import expect
 from svir_core.errors import ConfigError
+from svir_core.redact import Redactor
 from svir_core.request import Request
 from svir_core.secret import Secret
 from svir_core.wire.api import Clock

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from svir_client.redact import Redactor
 from svir_client.tracing.content import content_of
 from svir_client.tracing.record import (
     Attributes,
@@ -22,6 +21,7 @@ from svir_client.tracing.reporting import Begun, Reporting
 from svir_client.tracing.run import enclosing, new_span_id
 from svir_core.errors import SvirError
 from svir_core.event import Completed, Event
+from svir_core.redact import Redactor
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Partial
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from svir_client.redact import Redactor
 from svir_client.tracing.content import error_words, message_form
 from svir_client.tracing.loop_record import GenerationEnd, GenerationFailure, GenerationStart
 from svir_client.tracing.record import Content, EventType, Level, Outcome, clip
@@ -16,6 +15,7 @@ from svir_client.tracing.trace import Trace
 from svir_client.tracing.traced_toolbox import TracedToolbox
 from svir_core.errors import SvirError
 from svir_core.generation import GenerationOutcome
+from svir_core.redact import Redactor
 from svir_core.response import Usage
 
 if TYPE_CHECKING:

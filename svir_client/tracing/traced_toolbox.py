@@ -15,11 +15,11 @@ from svir_client.tracing.run import Enclosing, inside
 from svir_core.message import ToolResult
 
 if TYPE_CHECKING:
-    from svir_client.redact import Redactor
     from svir_client.tools.toolbox import Toolbox
     from svir_client.tracing.reporting import Reporting
     from svir_client.tracing.span import ContentOf, Span
     from svir_core.message import ToolCall
+    from svir_core.redact import Redactor
     from svir_core.request import Tool
 
 

@@ -16,7 +16,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from svir_client import Retry, Trace
-from svir_client.redact import REDACTED, Redactor
 from svir_client.testing import End, Reply
 from svir_client.tracing import Content, TraceEvent, console, file, function, memory, opentelemetry, syslog
 from svir_client.tracing.content import content_of
@@ -34,6 +33,7 @@ from svir_core.message import (
     ToolCall,
     ToolResult,
 )
+from svir_core.redact import REDACTED, Redactor
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Partial
 from svir_core.secret import Secret

@@ -27,7 +27,6 @@ from svir_client import (
     generate_stream,
     resume,
 )
-from svir_client.redact import REDACTED
 from svir_client.sync import generation as blocking
 from svir_client.testing import MockServer, Pause, Reply, ScriptedTransport
 from svir_client.tracing import EventType, GenerationEnd, Level, MemorySink, TraceEvent, console, memory
@@ -35,6 +34,7 @@ from svir_core.errors import MaxRoundsError, TransportError
 from svir_core.generation import GenerationOutcome
 from svir_core.loop_limits import LoopLimits
 from svir_core.message import Text, ToolCall
+from svir_core.redact import REDACTED
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Usage
 from tests.svir_client.chat import DONE, FINISH, SECONDS, USAGE, cancelled_everywhere, chunk, text

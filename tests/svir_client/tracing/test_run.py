@@ -12,12 +12,12 @@ import anyio
 import pytest
 
 from svir_client import AsyncClient, Fallback, Next, Retry, Stream, Trace
-from svir_client.redact import REDACTED, Redactor
 from svir_client.testing import Reply, ScriptedTransport
 from svir_client.tracing import EventType, MemorySink, ProviderEnd, ProviderStart, memory
 from svir_client.tracing.run import Enclosing, enclosing, inside
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.message import Message
+from svir_core.redact import REDACTED, Redactor
 from svir_core.request import Request
 from tests.svir_client.chat import DONE, FINISH, REQUEST, SECONDS, hello, text
 from tests.svir_client.layers.calls import URL, Clock, read, scripted

@@ -10,7 +10,6 @@ import attrs
 import pytest
 
 from svir_client import AsyncClient, Fallback, Retry, Trace
-from svir_client.redact import REDACTED, Redactor
 from svir_client.testing import ScriptedTransport
 from svir_client.tracing import (
     EventType,
@@ -27,6 +26,7 @@ from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.errors import ErrorKind, MaxRoundsError, TransportError
 from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.message import Message, Role, Text
+from svir_core.redact import REDACTED, Redactor
 from svir_core.request import Request, Tool
 from svir_core.response import Completion, FinishReason, Usage
 from tests.svir_client.layers.calls import URL, Clock

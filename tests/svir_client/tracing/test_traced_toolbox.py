@@ -12,10 +12,10 @@ import attrs
 import pytest
 
 from svir_client import Toolbox, ToolContext, Tools, Trace, call_all
-from svir_client.redact import REDACTED, Redactor
 from svir_client.tracing import EventType, Level, MemorySink, Outcome, ToolEnd, ToolStart, TraceEvent, memory
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.message import Image, Message, Text, ToolCall, ToolResult
+from svir_core.redact import REDACTED, Redactor
 from svir_core.request import Request, Tool
 from tests.svir_client.chat import REQUEST, SECONDS, hello
 from tests.svir_client.layers.calls import Clock, scripted

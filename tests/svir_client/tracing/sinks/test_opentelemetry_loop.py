@@ -12,12 +12,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 
 from svir_client import AsyncClient, ToolContext, Tools, Trace
-from svir_client.redact import Redactor
 from svir_client.testing import Reply
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.errors import MaxRoundsError
 from svir_core.generation import Generation, GenerationOutcome
 from svir_core.message import Message, Text, ToolCall
+from svir_core.redact import Redactor
 from svir_core.request import Request
 from svir_core.response import Completion, FinishReason, Usage
 from tests.svir_client.chat import DONE, FINISH, REQUEST, SECONDS, USAGE, text
