@@ -135,7 +135,8 @@ def connect(options: argparse.Namespace) -> Client:
         variable = provider.key_variable
     if variable is not None and not os.environ.get(variable):
         raise SystemExit(f"there is no key in {variable}: set it, or name another variable by --key-env")
-    return provider.connect(options.base_url or provider.hosted, api_key_env=variable)
+    url = provider.hosted if options.base_url is None else options.base_url
+    return provider.connect(url, api_key_env=variable)
 
 
 def run(main: Callable[[list[str]], None]) -> None:

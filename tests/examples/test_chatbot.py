@@ -223,6 +223,7 @@ def test_a_command_line_that_is_wrong(arguments: list[str], says: str, capsys: p
         (["--base-url", "http://example.com"], "plain http to another machine"),
         (["--base-url", f"https://{KEY}@example.com"], "must not hold a user name or password"),
         (["--base-url", f"https://a:{KEY}@127.0.0.1"], "must not hold a user name or password"),
+        (["--base-url", ""], "must begin with http:// or https://"),
         (["--base-url", "ftp://127.0.0.1"], "must begin with http:// or https://"),
         (["--base-url", "http://[::1]x"], "bad port or a bad IPv6 address"),
         (["--base-url", "http://127.0.0.1:1", "--max-tokens", "0"], "max_output_tokens"),
