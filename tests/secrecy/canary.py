@@ -21,6 +21,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, cast
 
+from svir_core import serial
 from svir_core.errors import SvirError
 
 if TYPE_CHECKING:
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
 
 KEY = "sk-canary-key-7f3a"
 HEADER = "canary-header-7f3a"
+TOKEN = "canary-token-7f3a"
 CALL_HEADER = "canary-call-header-7f3a"
 HOST = "canary-host-7f3a.invalid"
 PATH = "canary-path-7f3a"
 QUERY = "canary-query-7f3a"
 SERVER = "canary-server-7f3a"
 
-OURS = (KEY, HEADER, CALL_HEADER, HOST, PATH, QUERY)
+OURS = (KEY, HEADER, TOKEN, CALL_HEADER, HOST, PATH, QUERY)
 """What the caller gave: no form of an error may hold it."""
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -127,9 +129,10 @@ def text_of(value: object) -> str:
 
 
 def stored(error: SvirError) -> Iterator[tuple[str, str]]:
-    """The pickles of an error, by every protocol."""
+    """The pickles of an error, by every protocol, and its JSON form."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         yield f"pickle protocol {protocol}", pickle.dumps(error, protocol).decode("latin-1")
+    yield "its JSON form", serial.dumps(error).decode("utf-8")
 
 
 class Log(logging.Handler):
@@ -158,8 +161,8 @@ class Log(logging.Handler):
 
 
 def leaks(error: BaseException, log: Log, *addresses: str) -> list[str]:
-    """Every place where a canary shows. What the server said may be read by ``server_message()`` alone, and
-    a pickle keeps that one string (10 section 11)."""
+    """Every place where a canary shows. What the server said may be read by ``server_message()`` alone, without the
+    secrets of the call (50, Redaction), and a pickle and a JSON form keep that one string (10 section 11)."""
     canaries = (*OURS, *addresses)
     problems = [
         f"{where} shows {found(text, *canaries, SERVER)}"
@@ -168,7 +171,7 @@ def leaks(error: BaseException, log: Log, *addresses: str) -> list[str]:
     ]
     for name, text in log.records:
         others = name.partition(".")[0] in OTHERS_URLS
-        logged = found(text, *((KEY, HEADER, CALL_HEADER) if others else (*canaries, SERVER)))
+        logged = found(text, *((KEY, HEADER, TOKEN, CALL_HEADER) if others else (*canaries, SERVER)))
         if logged:
             problems.append(f"the log of {name!r} shows {logged}")
     said = error.server_message() if isinstance(error, SvirError) else None

@@ -39,10 +39,13 @@ from svir_core.message import Image, Message, TextFile
 from svir_core.request import Effort, Request, ToolChoice
 from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from svir_core.wire.api import Api
-from tests.secrecy.canary import CALL_HEADER, HEADER, HOST, KEY, PATH, QUERY, SERVER
+from tests.secrecy.canary import CALL_HEADER, HEADER, HOST, KEY, PATH, QUERY, SERVER, TOKEN
 from tests.svir_client.chat import DONE, FINISH, chunk, text
 
 HI = Request("m").user("hi")
+
+ECHO = f"{SERVER} {KEY} {TOKEN}"
+"""What the server says, of the key and of a sensitive header too."""
 
 
 AnyClient = AsyncClient | Client
@@ -71,7 +74,7 @@ class Site:
         """A client that was given every canary of its caller."""
         given: dict[str, Any] = {
             "api_key": KEY,
-            "headers": {"x-tenant": HEADER},
+            "headers": {"x-tenant": HEADER, "x-session-token": TOKEN},
             "endpoint": f"{self.origin}/{PATH}/chat?api-version={QUERY}",
             "transport": self.transport,
             "idle_timeout": 5,
@@ -187,19 +190,19 @@ STATUSES: dict[int, type[SvirError]] = {
 }
 
 BODIES: dict[str, bytes] = {
-    "an object": json.dumps({"error": {"message": SERVER, "code": SERVER, "type": SERVER, "param": SERVER}}).encode(),
-    "a string": json.dumps({"error": SERVER}).encode(),
-    "a detail": json.dumps({"detail": SERVER}).encode(),
-    "a located detail": json.dumps({"detail": [{"loc": ["body", SERVER], "msg": SERVER, "type": SERVER}] * 3}).encode(),
-    "a list": json.dumps([{"error": {"message": SERVER}}]).encode(),
-    "a nested detail": json.dumps({"message": {"detail": [{"loc": ["body", SERVER], "msg": SERVER}]}}).encode(),
-    "base_resp": json.dumps({"base_resp": {"status_code": 1, "status_msg": SERVER}}).encode(),
-    "other json": json.dumps({SERVER: [SERVER]}).encode(),
-    "a page": f"<html>{SERVER}</html>".encode(),
-    "words": SERVER.encode(),
-    "no utf-8": b"\xff" + SERVER.encode(),
-    "cut json": b'{"error":{"message":"' + SERVER.encode(),
-    "too much": SERVER.encode() * 8000,
+    "an object": json.dumps({"error": {"message": ECHO, "code": ECHO, "type": ECHO, "param": ECHO}}).encode(),
+    "a string": json.dumps({"error": ECHO}).encode(),
+    "a detail": json.dumps({"detail": ECHO}).encode(),
+    "a located detail": json.dumps({"detail": [{"loc": ["body", ECHO], "msg": ECHO, "type": ECHO}] * 3}).encode(),
+    "a list": json.dumps([{"error": {"message": ECHO}}]).encode(),
+    "a nested detail": json.dumps({"message": {"detail": [{"loc": ["body", ECHO], "msg": ECHO}]}}).encode(),
+    "base_resp": json.dumps({"base_resp": {"status_code": 1, "status_msg": ECHO}}).encode(),
+    "other json": json.dumps({ECHO: [ECHO]}).encode(),
+    "a page": f"<html>{ECHO}</html>".encode(),
+    "words": ECHO.encode(),
+    "no utf-8": b"\xff" + ECHO.encode(),
+    "cut json": b'{"error":{"message":"' + ECHO.encode(),
+    "too much": ECHO.encode() * 8000,
 }
 
 
@@ -215,9 +218,9 @@ def refusals() -> Iterator[ErrorPath]:
     for name, body in BODIES.items():
         yield calling(f"a refusal that is {name}", UnsupportedError, refusal(400, body))
         yield calling(f"a failure that is {name}", TransportError, refusal(500, body))
-    overflow = json.dumps({"error": {"message": f"{SERVER} context length"}}).encode()
+    overflow = json.dumps({"error": {"message": f"{ECHO} context length"}}).encode()
     yield calling("an overflow", ContextOverflowError, refusal(400, overflow))
-    filtered = json.dumps({"error": {"message": SERVER, "code": "content_filter", "innererror": {SERVER: SERVER}}})
+    filtered = json.dumps({"error": {"message": ECHO, "code": "content_filter", "innererror": {ECHO: ECHO}}})
     yield calling("a filtered prompt", ContentFilterError, refusal(422, filtered.encode()))
     yield calling(
         "a lean retry that fails too", UnsupportedError, refusal(400, said), refusal(401, said), include_usage=True
@@ -264,68 +267,68 @@ def call_piece(**fields: Any) -> bytes:
 _CALL = call_piece(id="c1", function={"name": "f", "arguments": "{}"})
 
 STREAMS: dict[str, tuple[type[SvirError], tuple[bytes, ...]]] = {
-    "an error": (ServerError, (sse({"error": {"message": SERVER, "code": SERVER}}),)),
-    "an error string": (ServerError, (sse({"error": SERVER}),)),
-    "an error list": (ServerError, (sse({"error": [SERVER]}),)),
-    "an error event": (ServerError, (sse({"message": SERVER}, "error"),)),
-    "an error event in words": (ServerError, (sse(SERVER.encode(), "error"),)),
-    "an overflow": (ContextOverflowError, (sse({"error": f"{SERVER} context window"}),)),
-    "a detail": (ServerError, (sse({"detail": [{"loc": ["body", SERVER], "msg": SERVER}]}),)),
-    "an error of a choice": (ServerError, (sse({"choices": [{"index": 0, "error": {"message": SERVER}}]}),)),
+    "an error": (ServerError, (sse({"error": {"message": ECHO, "code": ECHO}}),)),
+    "an error string": (ServerError, (sse({"error": ECHO}),)),
+    "an error list": (ServerError, (sse({"error": [ECHO]}),)),
+    "an error event": (ServerError, (sse({"message": ECHO}, "error"),)),
+    "an error event in words": (ServerError, (sse(ECHO.encode(), "error"),)),
+    "an overflow": (ContextOverflowError, (sse({"error": f"{ECHO} context window"}),)),
+    "a detail": (ServerError, (sse({"detail": [{"loc": ["body", ECHO], "msg": ECHO}]}),)),
+    "an error of a choice": (ServerError, (sse({"choices": [{"index": 0, "error": {"message": ECHO}}]}),)),
     "an error finish": (
         ServerError,
-        (sse({"choices": [{"index": 0, "delta": NOTHING, "finish_reason": "error"}], "x": SERVER}),),
+        (sse({"choices": [{"index": 0, "delta": NOTHING, "finish_reason": "error"}], "x": ECHO}),),
     ),
-    "base_resp": (ServerError, (sse({"base_resp": {"status_code": 9, "status_msg": SERVER}}),)),
-    "bare json": (ServerError, (json.dumps({"error": {"message": SERVER}}, indent=1).encode() + b"\n",)),
-    "an error field": (ServerError, (b'error: {"message": "' + SERVER.encode() + b'"}\n\n',)),
-    "an unknown field": (UnsupportedError, (SERVER.encode() + b": " + SERVER.encode() + b"\n\n",)),
-    "an unknown event": (UnsupportedError, (sse({"x": SERVER}, SERVER),)),
-    "no json": (ProtocolError, (sse(SERVER.encode()),)),
-    "no object": (ProtocolError, (sse([SERVER]),)),
-    "no utf-8": (ProtocolError, (sse(b"\xff" + SERVER.encode()),)),
-    "an unknown delta key": (UnsupportedError, (chunk({SERVER: SERVER}),)),
-    "a wrong type": (ProtocolError, (chunk({"content": {SERVER: SERVER}}),)),
-    "a wrong role": (ProtocolError, (chunk({"role": [SERVER]}),)),
-    "an unknown finish": (UnsupportedError, (chunk({"content": "x"}, SERVER),)),
+    "base_resp": (ServerError, (sse({"base_resp": {"status_code": 9, "status_msg": ECHO}}),)),
+    "bare json": (ServerError, (json.dumps({"error": {"message": ECHO}}, indent=1).encode() + b"\n",)),
+    "an error field": (ServerError, (b'error: {"message": "' + ECHO.encode() + b'"}\n\n',)),
+    "an unknown field": (UnsupportedError, (SERVER.encode() + b": " + ECHO.encode() + b"\n\n",)),
+    "an unknown event": (UnsupportedError, (sse({"x": ECHO}, SERVER),)),
+    "no json": (ProtocolError, (sse(ECHO.encode()),)),
+    "no object": (ProtocolError, (sse([ECHO]),)),
+    "no utf-8": (ProtocolError, (sse(b"\xff" + ECHO.encode()),)),
+    "an unknown delta key": (UnsupportedError, (chunk({ECHO: ECHO}),)),
+    "a wrong type": (ProtocolError, (chunk({"content": {ECHO: ECHO}}),)),
+    "a wrong role": (ProtocolError, (chunk({"role": [ECHO]}),)),
+    "an unknown finish": (UnsupportedError, (chunk({"content": "x"}, ECHO),)),
     "a finish that is no string": (
         UnsupportedError,
-        (sse({"choices": [{"index": 0, "delta": NOTHING, "finish_reason": [SERVER]}]}),),
+        (sse({"choices": [{"index": 0, "delta": NOTHING, "finish_reason": [ECHO]}]}),),
     ),
-    "a changed id": (ProtocolError, (sse({"id": SERVER, "choices": [{"index": 0, "delta": {"content": "x"}}]}),)),
+    "a changed id": (ProtocolError, (sse({"id": ECHO, "choices": [{"index": 0, "delta": {"content": "x"}}]}),)),
     "a changed model": (
         ProtocolError,
-        (sse({"id": "c", "model": SERVER, "choices": [{"index": 0, "delta": NOTHING}]}),),
+        (sse({"id": "c", "model": ECHO, "choices": [{"index": 0, "delta": NOTHING}]}),),
     ),
-    "another choice": (UnsupportedError, (sse({"id": "c", "choices": [{"index": 1, "delta": {"content": SERVER}}]}),)),
-    "an index that is none": (ProtocolError, (sse({"id": "c", "choices": [{"index": SERVER, "delta": NOTHING}]}),)),
-    "no choices": (ProtocolError, (sse({"id": "c", "choices": [], "x": SERVER}),)),
-    "a changed call id": (ProtocolError, (_CALL, call_piece(id=SERVER))),
-    "a call whose name is none": (ProtocolError, (call_piece(id="c1", function={"name": [SERVER]}),)),
-    "a call of another kind": (UnsupportedError, (call_piece(id="c1", type=SERVER),)),
-    "a call that is none": (ProtocolError, (chunk({"tool_calls": [SERVER]}),)),
-    "a call without an index": (ProtocolError, (chunk({"tool_calls": [{"id": SERVER}]}),)),
-    "a call without a name": (ProtocolError, (call_piece(id="c1", x=SERVER), chunk({}, "tool_calls"), DONE)),
-    "too many calls": (ResponseLimitError, (chunk({"tool_calls": [{"index": 64, "id": SERVER}]}),)),
-    "a refusal in an answer": (ProtocolError, (chunk({"refusal": SERVER}),)),
-    "more after the finish": (UnsupportedError, (FINISH, text(SERVER))),
-    "a finish that does not fit": (ProtocolError, (chunk({}, "tool_calls", x=SERVER), DONE)),
+    "another choice": (UnsupportedError, (sse({"id": "c", "choices": [{"index": 1, "delta": {"content": ECHO}}]}),)),
+    "an index that is none": (ProtocolError, (sse({"id": "c", "choices": [{"index": ECHO, "delta": NOTHING}]}),)),
+    "no choices": (ProtocolError, (sse({"id": "c", "choices": [], "x": ECHO}),)),
+    "a changed call id": (ProtocolError, (_CALL, call_piece(id=ECHO))),
+    "a call whose name is none": (ProtocolError, (call_piece(id="c1", function={"name": [ECHO]}),)),
+    "a call of another kind": (UnsupportedError, (call_piece(id="c1", type=ECHO),)),
+    "a call that is none": (ProtocolError, (chunk({"tool_calls": [ECHO]}),)),
+    "a call without an index": (ProtocolError, (chunk({"tool_calls": [{"id": ECHO}]}),)),
+    "a call without a name": (ProtocolError, (call_piece(id="c1", x=ECHO), chunk({}, "tool_calls"), DONE)),
+    "too many calls": (ResponseLimitError, (chunk({"tool_calls": [{"index": 64, "id": ECHO}]}),)),
+    "a refusal in an answer": (ProtocolError, (chunk({"refusal": ECHO}),)),
+    "more after the finish": (UnsupportedError, (FINISH, text(ECHO))),
+    "a finish that does not fit": (ProtocolError, (chunk({}, "tool_calls", x=ECHO), DONE)),
     "usage that is none": (
         ProtocolError,
-        (sse({"id": "c", "choices": [{"index": 0, "delta": NOTHING}], "usage": [SERVER]}),),
+        (sse({"id": "c", "choices": [{"index": 0, "delta": NOTHING}], "usage": [ECHO]}),),
     ),
-    "figures that are none": (ProtocolError, (chunk({}, usage={"prompt_tokens": SERVER, "completion_tokens": 1}),)),
-    "an early end": (TruncatedStreamError, (DONE + SERVER.encode(),)),
-    "an end inside an event": (TruncatedStreamError, (b'data: {"x": "' + SERVER.encode(),)),
-    "an endless event": (ResponseLimitError, (b"data: " + SERVER.encode() * 20_000,)),
-    "a deep nest": (ProtocolError, (sse(b'{"x":' * 1100 + b'"' + SERVER.encode() + b'"' + b"}" * 1100),)),
+    "figures that are none": (ProtocolError, (chunk({}, usage={"prompt_tokens": ECHO, "completion_tokens": 1}),)),
+    "an early end": (TruncatedStreamError, (DONE + ECHO.encode(),)),
+    "an end inside an event": (TruncatedStreamError, (b'data: {"x": "' + ECHO.encode(),)),
+    "an endless event": (ResponseLimitError, (b"data: " + ECHO.encode() * 20_000,)),
+    "a deep nest": (ProtocolError, (sse(b'{"x":' * 1100 + b'"' + ECHO.encode() + b'"' + b"}" * 1100),)),
 }
 
 BODIES_IN_PLACE: dict[str, tuple[type[SvirError], bytes]] = {
-    "a page": (UnsupportedError, b"<html>" + SERVER.encode()),
-    "gzip": (UnsupportedError, b"\x1f\x8b" + SERVER.encode()),
-    "a document": (UnsupportedError, json.dumps({"x": SERVER}).encode()),
-    "an error": (ServerError, json.dumps({"error": {"message": SERVER}}).encode()),
+    "a page": (UnsupportedError, b"<html>" + ECHO.encode()),
+    "gzip": (UnsupportedError, b"\x1f\x8b" + ECHO.encode()),
+    "a document": (UnsupportedError, json.dumps({"x": ECHO}).encode()),
+    "an error": (ServerError, json.dumps({"error": {"message": ECHO}}).encode()),
     "nothing": (TruncatedStreamError, b""),
 }
 
@@ -350,7 +353,7 @@ def streams_of(api: Api) -> Iterator[ErrorPath]:
             # Responses has another default for an event
             limits = Limits(event_bytes=200_000)
             yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call, limits=limits)
-    failed = Reply.events(TextDelta("Hello"), ServerError(SERVER), api=api)
+    failed = Reply.events(TextDelta("Hello"), ServerError(ECHO), api=api)
     yield calling("an error in a stream", ServerError, failed)
     yield calling("a stream that ends early", TruncatedStreamError, Reply.stream(*said))
     yield calling("too many bytes", ResponseLimitError, Reply.stream(*said), limits=Limits(wire_bytes=50))
@@ -368,13 +371,13 @@ def streams() -> Iterator[ErrorPath]:
             yield calling(f"a stream with {name}, {call.__name__}", error, reply, call=call, limits=limits)
     for name, (error, body) in BODIES_IN_PLACE.items():
         yield calling(f"{name} for a stream", error, Reply.stream(body))
-    yield calling("too many bytes", ResponseLimitError, Reply.stream(text(SERVER)), limits=Limits(wire_bytes=50))
+    yield calling("too many bytes", ResponseLimitError, Reply.stream(text(ECHO)), limits=Limits(wire_bytes=50))
     for mode in ("strict", "lenient"):
         yield calling(f"a cut stream, {mode}", TruncatedStreamError, Reply.stream(text("a")), mode=mode)
     yield calling(
         "a document that is too long",
         ResponseLimitError,
-        Reply(200, {"content-type": "application/json"}, (b'{"x":"' + SERVER.encode() + b"x" * DOCUMENT_BYTES,)),
+        Reply(200, {"content-type": "application/json"}, (b'{"x":"' + ECHO.encode() + b"x" * DOCUMENT_BYTES,)),
         mode="lenient",
     )
 
@@ -382,11 +385,11 @@ def streams() -> Iterator[ErrorPath]:
 # --- listings --------------------------------------------------------------------------------------
 
 LISTINGS: dict[str, tuple[type[SvirError], bytes]] = {
-    "a failure": (ServerError, json.dumps({"error": {"message": SERVER}}).encode()),
-    "no json": (ProtocolError, SERVER.encode()),
-    "no list": (ProtocolError, json.dumps({"data": SERVER}).encode()),
-    "a model without an id": (ProtocolError, json.dumps({"data": [{"name": SERVER}]}).encode()),
-    "too much": (ResponseLimitError, SERVER.encode() + b" " * DOCUMENT_BYTES),
+    "a failure": (ServerError, json.dumps({"error": {"message": ECHO}}).encode()),
+    "no json": (ProtocolError, ECHO.encode()),
+    "no list": (ProtocolError, json.dumps({"data": ECHO}).encode()),
+    "a model without an id": (ProtocolError, json.dumps({"data": [{"name": ECHO}]}).encode()),
+    "too much": (ResponseLimitError, ECHO.encode() + b" " * DOCUMENT_BYTES),
 }
 
 
@@ -599,7 +602,7 @@ PATHS: tuple[ErrorPath, ...] = (*refusals(), *streams(), *listings(), *wires(), 
 def counts() -> Iterator[ErrorPath]:
     for status, error in STATUSES.items():
         yield calling(f"counting, status {status}", error, refusal(status, BODIES["an object"]), call=count_tokens)
-    for name, body in {"no json": SERVER.encode(), "no count": json.dumps({"x": SERVER}).encode()}.items():
+    for name, body in {"no json": ECHO.encode(), "no count": json.dumps({"x": ECHO}).encode()}.items():
         reply = Reply(200, {"content-type": "application/json"}, (body,))
         yield calling(f"counting, {name}", ProtocolError, reply, call=count_tokens)
 

@@ -9,12 +9,13 @@ import anyio
 import pytest
 
 from svir_client.testing import MockServer
-from svir_core.errors import ProtocolError, SvirError
+from svir_core.errors import AuthenticationError, ProtocolError, SvirError
 from svir_core.message import Text
+from svir_core.redact import REDACTED
 from svir_core.response import Partial
 from svir_transport.h11 import H11Transport
-from tests.secrecy.canary import CALL_HEADER, HEADER, KEY, PATH, QUERY, SERVER, Log, leaks
-from tests.secrecy.paths import HI, Site, complete
+from tests.secrecy.canary import CALL_HEADER, HEADER, KEY, PATH, QUERY, SERVER, TOKEN, Log, leaks
+from tests.secrecy.paths import ECHO, HI, Site, complete, refusal
 from tests.svir_client.chat import SECONDS, hello
 
 pytestmark = pytest.mark.anyio
@@ -110,3 +111,15 @@ async def test_a_call_carries_every_canary_of_its_caller() -> None:
     assert request.target == f"/{PATH}/chat?api-version={QUERY}"
     sent = dict(request.headers)
     assert (sent["authorization"], sent["x-tenant"], sent["x-call"]) == (f"Bearer {KEY}", HEADER, CALL_HEADER)
+    assert sent["x-session-token"] == TOKEN
+
+
+async def test_a_server_does_echo_and_the_rest_of_its_words_is_kept() -> None:
+    transport = H11Transport()
+    with anyio.fail_after(SECONDS):
+        async with MockServer(refusal(401, ECHO.encode())) as server:
+            with pytest.raises(AuthenticationError) as caught:
+                await complete(Site(server.origin, transport).client(), HI)
+        await transport.aclose()
+    assert f"{SERVER} {KEY} {TOKEN}" == ECHO
+    assert caught.value.server_message() == f"{SERVER} {REDACTED} {REDACTED}"
