@@ -203,9 +203,7 @@ class Steps:
             self._lease.suspend(None)
         else:
             self._lease.suspend(self._left(error))
-        with anyio.move_on_after(
-            SAVE_SECONDS
-        ):  # what is not stored by then is in the session, and stored with the next
+        with anyio.move_on_after(SAVE_SECONDS):  # else the next save writes it: the session has it
             try:
                 await self._lease.save()
             except SvirError as failure:

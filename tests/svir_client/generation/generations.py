@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -97,7 +98,8 @@ class Script:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer(request) if callable(answer) else answer
+        given = answer(request) if callable(answer) else answer
+        return await given if inspect.isawaitable(given) else given
 
 
 @contextlib.asynccontextmanager

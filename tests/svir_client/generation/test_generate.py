@@ -27,6 +27,7 @@ from svir_core import (
     Progress,
     Reasoning,
     Request,
+    ResponseTimeoutError,
     SessionInUseError,
     UnsupportedError,
 )
@@ -39,6 +40,7 @@ from tests.svir_client.generation.generations import (
     asks,
     assert_at_rest,
     call,
+    roles,
     scripted_by,
     some_tools,
 )
@@ -174,3 +176,14 @@ async def test_every_round_has_the_headers_and_the_layers() -> None:
         await generate(client, None, "hi", model="m", headers={"X-Trace": "abc"})
         assert [dict(request.headers)["x-trace"] for request in transport.requests] == ["abc", "abc"]
     assert rounds == [1, 3]
+
+
+async def test_every_round_has_the_idle_timeout_of_the_call() -> None:
+    async def hangs(request: Request) -> None:
+        await anyio.sleep_forever()
+
+    session = Session()
+    async with scripted_by(asks(call("a")), hangs) as (_, client):
+        with pytest.raises(ResponseTimeoutError):
+            await generate(client, session, "hi", model="m", idle_timeout=0.05)
+    assert roles(session) == ["u", "a", "t"]

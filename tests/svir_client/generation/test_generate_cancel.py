@@ -274,6 +274,34 @@ async def test_closed_by_another_task(phase: str) -> None:
             await anext(run)
 
 
+async def test_a_closer_that_is_cancelled_leaves_the_closing_to_the_reader() -> None:
+    tools, session, running, release = Tools(), Session(), anyio.Event(), anyio.Event()
+
+    @tools.tool
+    async def f() -> None:
+        running.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+
+    async with scripted_by(asks(call("a"))) as (_, client):
+        run = generate_stream(client, session, "hi", model="m", tools=tools)
+        await run.__aenter__()
+
+        async def reads() -> None:
+            with pytest.raises(ConfigError, match="closed by another task"):
+                await read(run)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reads)
+            await running.wait()
+            with anyio.move_on_after(0.01) as scope:
+                await run.aclose()
+            assert scope.cancelled_caught
+            release.set()
+        assert_at_rest(session)
+        assert session.suspended is not None
+
+
 async def test_closed_by_another_task_while_it_is_entered() -> None:
     session, entered = Session(), anyio.Event()
 
