@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.lowlevel
 import attrs
 
 from svir_client.generation.event import GenerationEvent, RoundEvent, RoundResults
@@ -92,6 +93,7 @@ class Steps:
                 if event is not None:
                     return event
                 continue
+            await anyio.lowlevel.checkpoint_if_cancelled()  # who was cancelled begins no other step
             step = self._loop.next()
             if isinstance(step, CallModel):
                 await self._ask(step)
