@@ -150,7 +150,9 @@ class GenerationStream(Unique):
         try:
             try:
                 with anyio.CancelScope() as self._working:
-                    return await work()
+                    given = await work()
+                    if not self._working.cancel_called:
+                        return given
             except BaseException as error:
                 await self._end(steps, error)
                 raise
