@@ -9,10 +9,12 @@ from svir_core.generation import Progress
 
 
 def tell_progress(error: Exception, progress: Progress) -> None:
-    """Set it as ``error.progress``. One of somebody else's that refuses attributes stays without."""
+    """Set it as ``error.progress``. One of somebody else's stays without that refuses attributes, or has another
+    ``progress`` of its own."""
     told: Any = error
     with contextlib.suppress(AttributeError):
-        told.progress = progress
+        if isinstance(getattr(told, "progress", None), Progress | None):
+            told.progress = progress
 
 
 def progress_of(error: BaseException) -> Progress | None:

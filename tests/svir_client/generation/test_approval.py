@@ -111,6 +111,16 @@ async def test_an_answer_whose_every_call_is_denied_runs_nothing_and_its_results
     assert results(session.messages[2]) == list(first.results)
 
 
+async def test_a_denial_is_a_failed_call_where_these_end_a_generation() -> None:
+    shop, session = Shop(), Session()
+    async with scripted_by(asks(call("b", "risky")), "more") as (script, client):
+        limits = LoopLimits(stop_on_tool_error=True)
+        await generate(client, session, "hi", model="m", tools=shop.tools, limits=limits)
+        answer = await resume(client, session, tools=shop.tools, approvals={"b": False})
+    assert (answer.outcome, answer.tool_calls, len(script.requests)) == (GenerationOutcome.TOOL_ERROR, 1, 1)
+    assert (roles(session), session.suspended) == (["u", "a", "t"], None)
+
+
 @pytest.mark.parametrize(
     "decisions",
     [{"b": True}, {"b": True, "c": True, "a": True}, {}, {"x": True}, {"b": 1, "c": 1}, "yes", [("b", True)]],

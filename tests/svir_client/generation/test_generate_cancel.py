@@ -18,12 +18,14 @@ from svir_client import (
     Session,
     Stream,
     Tools,
+    Trace,
     generate,
     generate_stream,
     resume,
 )
 from svir_client.testing import Gate, MockServer, Reply, cancelled_at_every_await
-from svir_core import Completed, ConfigError, LoopPhase, Request, TextDelta
+from svir_client.tracing import GenerationEnd, memory
+from svir_core import Completed, ConfigError, GenerationOutcome, LoopPhase, Request, TextDelta
 from tests.svir_client.chat import SECONDS, until
 from tests.svir_client.generation.generations import Answer, asks, assert_at_rest, call, read, roles, says, scripted_by
 
@@ -212,14 +214,16 @@ async def test_leaving_the_block_early_closes_the_connection_and_gives_the_sessi
 
 
 async def test_who_leaves_after_the_last_event_of_an_answer_has_it() -> None:
-    bench, session = Bench(), Session()
-    async with scripted_by(*ANSWERS) as (_, client):
+    bench, session, sink = Bench(), Session(), memory()
+    async with scripted_by(*ANSWERS, layers=[Trace(sink)]) as (_, client):
         async with generate_stream(client, session, "hi", model="m", tools=bench.tools) as run:
             async for event in run:
                 if event.round == 2 and isinstance(event, RoundEvent) and isinstance(event.event, Completed):
                     break
         assert run.generation.text == "done"
         assert (session.suspended, roles(session)) == (None, ["u", "a", "t", "a"])
+        (end,) = [event.attributes for event in sink.events if isinstance(event.attributes, GenerationEnd)]
+        assert end.outcome is GenerationOutcome.ANSWERED
         async for _ in run:
             raise AssertionError("there is nothing more")
 

@@ -58,7 +58,13 @@ class Sealed(Exception):
         super().__setattr__(name, value)
 
 
-@pytest.mark.parametrize("error", [ServerError("no", status=500), ValueError("mine"), Sealed("mine")])
+class Download(Exception):
+    """An exception whose progress is something else."""
+
+    progress = "40 %"
+
+
+@pytest.mark.parametrize("error", [ServerError("no", status=500), ValueError("mine"), Sealed("mine"), Download("mine")])
 @pytest.mark.parametrize("where", ["model", "layer"])
 @pytest.mark.parametrize("round", [1, 2])
 async def test_an_error_of_a_round_leaves_what_was_complete_and_says_how_far_it_came(
@@ -80,8 +86,8 @@ async def test_an_error_of_a_round_leaves_what_was_complete_and_says_how_far_it_
     assert roles(session) == ["u", "a", "t"][: 2 * round - 1]
     assert_at_rest(session)
     progress = progress_of(error)
-    if isinstance(error, Sealed):
-        assert progress is None
+    if isinstance(error, Sealed | Download):
+        assert (progress, getattr(error, "progress", "40 %")) == (None, "40 %")
     else:
         assert progress is not None
         assert (progress.rounds, progress.tool_calls) == (round - 1, round - 1)
