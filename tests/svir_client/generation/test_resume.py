@@ -291,3 +291,11 @@ async def test_a_history_too_long_for_the_other_server_can_still_go_on(tools: To
         answer = await resume(client, session)
     assert isinstance(answer.completion, Completion)
     assert answer.text == "done"
+
+
+async def test_what_went_before_is_not_held_against_the_model_that_goes_on() -> None:
+    session = Session(messages=[Message.user(Image.data(b"x", "image/png")), Message.assistant("A dot.")])
+    async with scripted_by(ServerError("no"), "done") as (_, client):
+        with pytest.raises(ServerError):
+            await generate(client, session, "hi", model="m")
+        assert (await resume(client, session, model=ModelDescriptor("n"))).text == "done"
