@@ -19,9 +19,11 @@ from svir_client.sync.loop_thread import loop_thread
 from svir_client.testing import MockServer
 from svir_client.transport import Transport
 from svir_core.errors import ErrorKind, SvirError
+from svir_core.wire import openai_chat
 from svir_transport.h11 import H11Transport
 from svir_transport.httpx import HttpxTransport
 from tests.secrecy.canary import HOST, Log, leaks
+from tests.secrecy.generation_paths import generations
 from tests.secrecy.paths import APIS, ENVIRONMENT, PATHS, ErrorPath, Site, paths_of
 from tests.svir_client.chat import SECONDS
 
@@ -68,6 +70,10 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+EVERY = (*PATHS, *generations(openai_chat.API))
+"""The ways to an error of a client of Chat Completions."""
+
+
 async def nothing_given_away(path: ErrorPath, transport: str, api: str) -> None:
     """Go the path: its error is of this very class, so that it was reached, and shows nothing."""
     log = Log()
@@ -84,7 +90,7 @@ async def nothing_given_away(path: ErrorPath, transport: str, api: str) -> None:
     ("path", "transport"),
     [
         pytest.param(path, transport, id=f"{path.name}-{transport}")
-        for path in PATHS
+        for path in EVERY
         for transport in TRANSPORTS
         if transport != path.not_over
     ],
@@ -95,7 +101,12 @@ async def test_an_error_gives_nothing_away(path: ErrorPath, transport: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("api", "path"), [pytest.param(api, path, id=f"{path.name}-{api}") for api in APIS for path in paths_of(api)]
+    ("api", "path"),
+    [
+        pytest.param(api, path, id=f"{path.name}-{api}")
+        for api in APIS
+        for path in (*paths_of(api), *generations(APIS[api]))
+    ],
 )
 @pytest.mark.usefixtures("surroundings")
 async def test_an_error_of_another_api_gives_nothing_away(api: str, path: ErrorPath) -> None:
@@ -111,7 +122,7 @@ def ended_at_once(work: Coroutine[Any, Any, object]) -> None:
     raise AssertionError("it waits for an event loop")
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.name) for path in PATHS])
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.name) for path in EVERY])
 @pytest.mark.usefixtures("surroundings")
 def test_an_error_of_the_blocking_client_gives_nothing_away(path: ErrorPath) -> None:
     log = Log()
@@ -126,6 +137,6 @@ def test_an_error_of_the_blocking_client_gives_nothing_away(path: ErrorPath) -> 
 
 
 def test_every_kind_of_error_has_its_paths() -> None:
-    kinds = {path.error.kind for path in PATHS if issubclass(path.error, SvirError)}
+    kinds = {path.error.kind for path in EVERY if issubclass(path.error, SvirError)}
     assert kinds == set(ErrorKind)
-    assert len({path.name for path in PATHS}) == len(PATHS)
+    assert len({path.name for path in EVERY}) == len(EVERY)
