@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from svir_core.errors import ConfigError
 from svir_core.redact import REDACTED, SHORTEST_SECRET, Redactor, is_sensitive
 from svir_core.secret import Secret
+from svir_core.slow_json import NumberText
 
 KEY = "sk-canary-7f3a"
 
@@ -81,17 +82,50 @@ def test_the_key_and_the_headers_that_carry_it_are_secrets_whatever_they_are_cal
     assert redactor.text(f"team-canary canary-who {KEY}") == f"team-canary {REDACTED} {REDACTED}"
 
 
+@pytest.mark.parametrize(("credential", "left"), [("1234567", "1234567"), ("12345678", REDACTED)])
+def test_a_scheme_with_the_shortest_secret(credential: str, left: str) -> None:
+    header = (("authorization", f"Bearer {credential}"),)
+    for redactor in (Redactor.of_headers(header), Redactor.of_headers(key_headers=header)):
+        assert redactor.text(credential) == left
+        assert redactor.text(f"Bearer {credential}") == (f"Bearer {left}" if left == credential else REDACTED)
+
+
+def test_all_that_stands_behind_a_scheme_is_one_secret() -> None:
+    redactor = Redactor.of_headers((("authorization", "Digest one-canary two-canary"),))
+    assert redactor.text("one-canary two-canary, two-canary") == f"{REDACTED}, two-canary"
+
+
 def test_two_together() -> None:
     assert (Redactor([KEY]) | Redactor(["another-canary"])).text(f"{KEY} another-canary") == f"{REDACTED} {REDACTED}"
 
 
 @pytest.mark.parametrize("secret", [KEY, "a-longer-canary-of-40-characters-in-all-"])
-@given(before=st.text(max_size=90), size=st.integers(0, 40))
-def test_what_was_cut_keeps_no_beginning_of_a_secret(secret: str, before: str, size: int) -> None:
+@given(before=st.text(max_size=60), more=st.integers(0, 90), size=st.integers(0, 40))
+def test_what_was_cut_keeps_no_beginning_of_a_secret(secret: str, before: str, more: int, size: int) -> None:
+    before += "." * more
     left = Redactor([secret]).cut(before + secret[:size])
-    long = len((before + secret[:size]).encode()) >= 80
+    long = len((before + secret[:size]).encode("utf-8", "replace")) >= 80
     taken = size >= len(secret) or (size >= SHORTEST_SECRET and long)
-    assert left == before + (REDACTED if taken else "") + secret[size if taken else 0 : size]
+    assert left == before + (REDACTED if taken else secret[:size])
+
+
+@pytest.mark.parametrize("length", [79, 80])
+@pytest.mark.parametrize("size", [0, 7, 8, 9, len(KEY) - 1])
+@pytest.mark.parametrize("letter", [".", "\ud800"])
+def test_where_a_text_may_be_cut(length: int, size: int, letter: str) -> None:
+    text = letter * (length - size) + KEY[:size]
+    taken = length == 80 and size >= 8
+    assert Redactor([KEY]).cut(text) == (letter * (length - size) + REDACTED if taken else text)
+
+
+def test_the_longest_beginning_of_a_secret_goes() -> None:
+    assert Redactor(["abcdabcdabcdabcd"]).cut("." * 80 + "abcd" * 3) == "." * 80 + REDACTED
+
+
+def test_a_text_of_another_class_stays_what_it_is() -> None:
+    number = NumberText("12345678")
+    assert Redactor([KEY]).text(number) is number
+    assert Redactor([KEY]).json([number])[0] is number
 
 
 def test_a_text_that_is_cut_behind_a_secret_is_measured_with_it() -> None:
