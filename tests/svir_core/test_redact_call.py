@@ -90,6 +90,21 @@ def test_every_field_of_a_completion() -> None:
     assert before.extra == {KEY: [KEY, {"k": KEY}]}
 
 
+def test_an_excerpt_alone_is_found() -> None:
+    before = Completion(FinishReason.STOP, model="m", anomalies=(excerpt("a"), excerpt(KEY)), anomaly_count=2)
+    after = attrs.evolve(before, anomalies=(excerpt("a"), excerpt(REDACTED)))
+    assert redact_completion(before, REDACTOR) == after
+
+
+def test_events_keep_what_came_before_the_last_and_their_error() -> None:
+    deltas = [TextDelta(KEY), TextDelta("b")]
+    completion = Completion(FinishReason.STOP, id=KEY)
+    error = ServerError("x")
+    left = redact_events(Events([*deltas, Completed(completion)], error), REDACTOR)
+    assert left.items == (*deltas, Completed(attrs.evolve(completion, id=REDACTED)))
+    assert left.error is error
+
+
 def test_what_holds_text_is_known() -> None:
     """A field that is new is beside the answer, or in it: then it is looked at here."""
     assert {field.name for field in attrs.fields(Completion)} == {
