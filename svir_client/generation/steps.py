@@ -6,7 +6,7 @@ that cannot be stored has not been made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -19,7 +19,7 @@ from svir_client.tools.context import ToolContext
 from svir_client.tools.pool import call_all
 from svir_client.tools.registry import Tools
 from svir_client.tracing.traced_generation import TracedGeneration
-from svir_core.errors import SvirError
+from svir_core.errors import ConfigError, SvirError
 from svir_core.event import Completed
 from svir_core.generation import Generation, Progress
 from svir_core.loop import LoopPhase, ToolLoop
@@ -78,8 +78,7 @@ class Steps:
         """Refuse what the API cannot carry; else it begins, and what begins it is stored."""
         request = self._loop.request
         await self._client.check(request, headers=self._plan.headers.value)
-        self._traced.start(self._plan.input, request)
-        self._keep(self._loop)
+        self._keep(self._loop, lambda: self._traced.start(self._plan.input, request))
         await self._save()
 
     async def next(self) -> GenerationEvent | None:
@@ -163,11 +162,10 @@ class Steps:
 
     # --- the session -----------------------------------------------------------------------------------
 
-    def _keep(self, loop: ToolLoop) -> None:
-        """What ``loop`` has come to is the session's; nothing is, when its store cannot hold a message."""
+    def _keep(self, loop: ToolLoop, tell: Callable[[], object] | None = None) -> None:
+        """What ``loop`` has come to is the session's; nothing is, by ``ConfigError``, when its store cannot hold it."""
         added = loop.request.messages[len(self._session.messages) :]
-        self._lease.append(added)
-        self._lease.suspend(None if loop.phase is LoopPhase.FINISHED else loop)
+        self._lease.advance(added, None if loop.phase is LoopPhase.FINISHED else loop, tell=tell)
         self._loop, self._begun, self._saved = loop, True, False
         if added and added[-1].role is Role.TOOL:
             results = (part for part in added[-1].parts if isinstance(part, ToolResult))
@@ -204,7 +202,7 @@ class Steps:
             self._lease.truncate(self._loop.start)
             self._lease.suspend(None)
         else:
-            self._lease.suspend(self._left(error))
+            self._suspend(error)
         with anyio.move_on_after(SAVE_SECONDS):  # else the next save writes it: the session has it
             try:
                 await self._lease.save()
@@ -213,12 +211,15 @@ class Steps:
                     raise
                 error.add_note(f"on leaving the generation: {failure.detail}")
 
-    def _left(self, error: BaseException | None) -> ToolLoop:
-        """The loop that goes on another time; it knows why it does not go on now."""
+    def _suspend(self, error: BaseException | None) -> None:
+        """Keep the loop that goes on another time; it knows why it does not go on now."""
         loop = attrs.evolve(self._loop)
         if isinstance(error, SvirError) and loop.error is None and loop.phase is not LoopPhase.FINISHED:
             loop.failed(error)
-        return loop
+        try:
+            self._lease.suspend(loop)
+        except ConfigError:  # an error of the caller's own class has no JSON form
+            self._lease.suspend(self._loop)
 
     def _report(self, error: BaseException | None) -> None:
         generation = self.generation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -37,12 +37,20 @@ class SessionLease(Unique):
         """Add messages; ``ConfigError`` for one of the system, and for one that the session's store cannot hold."""
         self._session._append(messages, self)
 
+    def advance(
+        self, messages: Iterable[Message], loop: ToolLoop | None, *, tell: Callable[[], object] | None = None
+    ) -> None:
+        """:meth:`append` and :meth:`suspend` as one step: both or, by ``ConfigError``, neither. ``tell`` is called once
+        it is known that the store can hold them, before they are the session's."""
+        self._session._advance(messages, loop, tell, self)
+
     def truncate(self, count: int) -> None:
         """Keep the first ``count`` messages; ``ConfigError`` when there are not so many."""
         self._session._truncate(count, self)
 
     def suspend(self, loop: ToolLoop | None) -> None:
-        """Remember a copy of a generation that did not finish, or that there is none. Its history is the session's."""
+        """Remember a copy of a generation that did not finish, or that there is none. Its history is the session's.
+        ``ConfigError`` for one that the session's store cannot hold."""
         self._session._suspend(loop, self)
 
     async def save(self) -> None:

@@ -28,7 +28,8 @@ class OpenSession(Unique):
 
     On leaving, whatever the reason, what changed is saved and the session released, in at most 15 s for each: a
     cancellation waits for that. A save that failed is raised as ``StoreError``, or noted on the exception that the
-    block was left by. A lease of the session that somebody still holds saves no more.
+    block was left by. From then on what would change the session is a ``ConfigError``, and a lease that somebody still
+    holds saves no more.
     """
 
     __slots__ = ("_claim", "_id", "_storage", "_store", "_system", "_used")
@@ -64,6 +65,7 @@ class OpenSession(Unique):
         if storage is None or claim is None:
             raise ConfigError("store.session() was not entered")
         failures: list[SvirError] = []
+        storage.leave()
         try:
             failures += await _within(storage.save, "saved")
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from svir_client.session.form import (
     Document,
@@ -35,7 +35,8 @@ class Session(Unique):
     """A conversation in memory. One of a store is made by ``store.session(id)``.
 
     Any thread and task may look at it at any time. While a generation has it, by its lease, everything that would
-    change it is a ``SessionInUseError``. ``id`` is unique across processes when it is not given.
+    change it is a ``SessionInUseError``; once the block of ``store.session()`` was left, a ``ConfigError``. ``id`` is
+    unique across processes when it is not given.
 
     Raises ``ConfigError`` for an id that is empty or no valid Unicode, an empty ``system``, and a message of the system
     in ``messages``.
@@ -161,15 +162,25 @@ class Session(Unique):
 
     def _append(self, messages: Iterable[Message], by: SessionLease | None) -> None:
         added = history(messages)
-        storage = self._storage
-        texts = () if storage is None else tuple(map(message_text, added))
+        texts = self._texts(added)
         with self._lock:
             self._may_change(by)
             if by is None and added:
                 self._replace_head(self._system, None)
-            self._messages += added
-            if storage is not None:
-                storage.append(texts)
+            self._add(added, texts)
+
+    def _advance(
+        self, messages: Iterable[Message], loop: ToolLoop | None, tell: Callable[[], object] | None, by: SessionLease
+    ) -> None:
+        added = history(messages)
+        bare = None if loop is None else _bare(expect(loop, ToolLoop, "SessionLease.advance(loop)"))
+        texts, head = self._texts(added), self._head_text(self._system, bare)
+        if tell is not None:
+            tell()
+        with self._lock:
+            self._may_change(by)
+            self._set_head(self._system, bare, head)
+            self._add(added, texts)
 
     def _truncate(self, count: int, by: SessionLease) -> None:
         checked_count(count, 0, "SessionLease.truncate(count)")
@@ -196,6 +207,13 @@ class Session(Unique):
             if self._holder() is by:
                 self._lease = None
 
+    def _texts(self, messages: tuple[Message, ...]) -> tuple[str, ...]:
+        """What its store will have of ``messages``; nothing without one. ``ConfigError`` for what has no JSON form."""
+        return () if self._storage is None else tuple(map(message_text, messages))
+
+    def _head_text(self, system: str | None, suspended: ToolLoop | None) -> str:
+        return "" if self._storage is None else head_text(Head(system, suspended))
+
     # --- under the lock --------------------------------------------------------------------------------
 
     def _holder(self) -> SessionLease | None:
@@ -204,11 +222,17 @@ class Session(Unique):
 
     def _may_change(self, by: SessionLease | None) -> None:
         holder = self._holder()
-        if holder is by:
-            return
-        if by is None:
-            raise SessionInUseError("a generation has this session")
-        raise ConfigError("this lease was released")
+        if holder is not by:
+            if by is None:
+                raise SessionInUseError("a generation has this session")
+            raise ConfigError("this lease was released")
+        if by is None and self._storage is not None:
+            self._storage.check_open()  # what a lease changes is refused by its save
+
+    def _add(self, messages: tuple[Message, ...], texts: tuple[str, ...]) -> None:
+        self._messages += messages
+        if self._storage is not None:
+            self._storage.append(texts)
 
     def _cut(self, count: int) -> None:
         self._messages = self._messages[:count]
@@ -216,8 +240,12 @@ class Session(Unique):
             self._storage.truncate(count)
 
     def _replace_head(self, system: str | None, suspended: ToolLoop | None) -> None:
+        """Both as they are from now on; ``ConfigError``, and nothing has changed, when they have no JSON form."""
+        self._set_head(system, suspended, self._head_text(system, suspended))
+
+    def _set_head(self, system: str | None, suspended: ToolLoop | None, text: str) -> None:
         if self._storage is not None:
-            self._storage.replace_head(head_text(Head(system, suspended)))
+            self._storage.replace_head(text)
         self._system = system
         self._suspended = suspended
 

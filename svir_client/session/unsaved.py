@@ -69,6 +69,7 @@ class Storage:
         self._unsaved = unsaved
         self._lock = threading.Lock()
         self._turn = Slots(1)
+        self._left = False
         self._closed = False
 
     def append(self, texts: tuple[str, ...]) -> None:
@@ -86,16 +87,25 @@ class Storage:
         with self._lock:
             self._unsaved.replace_head(head)
 
+    def leave(self) -> None:
+        """Its block is being left: what a user changes from now on could be too late for the last save."""
+        self._left = True
+
     def close(self) -> None:
         """Refuse to save from now on."""
         self._closed = True
+
+    def check_open(self) -> None:
+        """``ConfigError`` once its block is being left."""
+        if self._left:
+            raise _over()
 
     async def save(self) -> None:
         """Write what is unsaved. Raises what the store raises; ``ConfigError`` when it was closed."""
         await self._turn.acquire()
         try:
             if self._closed:
-                raise ConfigError("the block of store.session() was left: this session is saved no more")
+                raise _over()
             with self._lock:
                 change = self._unsaved.begin()
             if change is not None:
@@ -104,3 +114,7 @@ class Storage:
                     self._unsaved.end()
         finally:
             self._turn.release()
+
+
+def _over() -> ConfigError:
+    return ConfigError("the block of store.session() was left: this session is saved no more")

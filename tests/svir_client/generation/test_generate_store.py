@@ -15,9 +15,10 @@ import anyio
 import pytest
 
 import svir_client.generation.steps
-from svir_client import RoundResults, SqliteStore, Tools, generate, generate_stream, resume
+from svir_client import RoundResults, SqliteStore, Tools, Trace, generate, generate_stream, resume
 from svir_client.session import SessionChange
 from svir_client.testing import cancelled_at_every_await
+from svir_client.tracing import memory
 from svir_core import (
     Completed,
     Completion,
@@ -288,18 +289,39 @@ async def test_a_result_that_has_no_json_form_is_refused_and_the_step_is_not_mad
 
 
 async def test_an_input_or_settings_that_no_store_can_hold_are_refused_before_anything_is_stored() -> None:
-    store = FailingStore()
-    async with scripted_by("plain") as (_, client), store.session("alice") as session:
+    store, sink = FailingStore(), memory()
+    async with (
+        scripted_by("plain", layers=[Trace(sink)]) as (_, client),
+        store.session("alice", system="Be brief.") as session,
+    ):
         wrong: list[tuple[Any, dict[str, Any]]] = [
             (Text("hi", UNSTORABLE), {}),
             ("hi", {"extra": {"x": object()}}),
+            ("hi", {"seed": 2**70}),
+            ("hi", {"max_tokens": 2**70}),
         ]
         for input, options in wrong:
             with pytest.raises(ConfigError):
                 await generate(client, session, input, model="m", **options)
-            assert (session.messages, session.suspended, store.writes) == ((), None, 0)
+            assert (session.messages, session.suspended, store.writes, sink.events) == ((), None, 0, ())
             assert_at_rest(session)
         assert (await generate(client, session, "hi", model="m")).text == "plain"
+
+
+class OfOurOwn(ServerError):
+    """What a layer of the caller's raises: it has no JSON form."""
+
+
+async def test_an_error_that_no_store_can_hold_is_raised_and_the_step_is_kept(tools: Tools) -> None:
+    store = FailingStore()
+    async with scripted_by(ASKED, OfOurOwn("no"), says("done")) as (_, client), store.session("alice") as session:
+        with pytest.raises(OfOurOwn):
+            await generate(client, session, "hi", model="m", tools=tools)
+        assert_at_rest(session)
+        assert roles(session) == ["u", "a", "t"]
+        assert session.suspended is not None
+        assert session.suspended.error is None
+        assert (await resume(client, session, tools=tools)).text == "done"
 
 
 # --- a process that dies -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -18,10 +18,12 @@ from svir_core import (
     ConfigError,
     Image,
     Message,
+    Opaque,
     PathSource,
     Request,
     SessionInUseError,
     StoreError,
+    Text,
     ToolLoop,
 )
 from tests.svir_client.session.memory_store import MemoryClaim, MemoryData, MemoryStore
@@ -303,6 +305,88 @@ async def test_a_lease_that_outlives_the_block_saves_no_more() -> None:
     with pytest.raises(ConfigError, match=r"the block of store.session\(\) was left"):
         await lease.save()
     assert await store.stored() == (USER,)
+
+
+CHANGES: dict[str, Callable[[Session], object]] = {
+    "append": lambda session: session.append(ANSWER),
+    "clear": Session.clear,
+    "set_system": lambda session: session.set_system("Be long."),
+    "lease": Session.lease,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_what_would_change_a_session_after_its_block_is_refused(change: Callable[[Session], object]) -> None:
+    store = Watched()
+    async with store.session("alice", system="Be brief.") as session:
+        pass
+    with pytest.raises(ConfigError, match=r"the block of store.session\(\) was left"):
+        change(session)
+    assert (session.messages, session.system, session.in_use) == ((), "Be brief.", False)
+
+
+async def test_what_comes_while_the_last_save_is_written_is_refused() -> None:
+    store = Watched()
+
+    async def too_late() -> None:
+        with pytest.raises(ConfigError, match=r"the block of store.session\(\) was left"):
+            session.append(ANSWER)
+
+    async with store.session("alice") as session:
+        session.append(USER)
+        store.before_write = too_late
+    assert session.messages == await store.stored() == (USER,)
+
+
+async def test_a_step_that_has_no_json_form_is_not_made_by_half() -> None:
+    store = Watched()
+    good, bad = ToolLoop(Request("m").user("x")), ToolLoop(Request("m", seed=2**70).user("x"))
+    strange = Message.user(Text("hi", Opaque("function", cast("Any", object()))))
+    async with store.session("alice", system="Be brief.") as session:
+        with session.lease() as lease:
+            lease.advance([USER], good)
+            for messages, loop in (([ANSWER], bad), ([ANSWER, strange], None)):
+                with pytest.raises(ConfigError):
+                    lease.advance(messages, loop)
+                assert session.messages == (USER,)
+                assert session.suspended == good.with_history([USER])
+            await lease.save()
+            assert await store.stored() == (USER,)
+            lease.advance([ANSWER], None)
+            assert session.suspended is None
+    assert await store.stored() == session.messages == (USER, ANSWER)
+
+
+async def test_a_save_that_is_cancelled_while_it_waits_gives_no_turn_back_that_it_did_not_have() -> None:
+    store = Watched()
+    goes_on, begun, writing, most = anyio.Event(), 0, 0, 0
+
+    async def alone() -> None:
+        nonlocal begun, writing, most
+        begun, writing = begun + 1, writing + 1
+        most = max(most, writing)
+        await goes_on.wait()
+        writing -= 1
+
+    store.before_write = alone
+    with anyio.fail_after(SECONDS):
+        async with store.session("alice") as session:
+            with session.lease() as lease:
+                async with anyio.create_task_group() as tasks:
+                    lease.append([USER])
+                    tasks.start_soon(lease.save)
+                    await anyio.wait_all_tasks_blocked()
+                    async with anyio.create_task_group() as second:
+                        second.start_soon(lease.save)
+                        await anyio.wait_all_tasks_blocked()
+                        second.cancel_scope.cancel()
+                    lease.append([ANSWER])
+                    tasks.start_soon(lease.save)
+                    await anyio.wait_all_tasks_blocked()
+                    assert begun == 1
+                    goes_on.set()
+    assert (begun, most) == (2, 1)
+    assert await store.stored() == (USER, ANSWER)
 
 
 async def test_saves_from_many_tasks_come_one_after_the_other() -> None:
