@@ -14,7 +14,7 @@ PLAN: Final[Mapping[str, tuple[str, ...]]] = {
     "svir_core.think": (f"{CORE}/test_think.py",),
     "svir_core.exchange_table": EXCHANGE[:1],
     "svir_core.exchange": EXCHANGE[1:],
-    "svir_core.call": EXCHANGE[1:],
+    "svir_core.call": (*EXCHANGE[1:], f"{CORE}/test_document_call.py"),
     "svir_core.refusal": (f"{CORE}/test_refusal.py", *EXCHANGE[1:]),
     "svir_core.redact": (f"{CORE}/test_redact.py",),
     "svir_core.redact_call": EXCHANGE[2:],
