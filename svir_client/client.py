@@ -22,7 +22,7 @@ from svir_client.stream import Stream
 from svir_client.transport import Transport
 from svir_client.unique import Unique
 from svir_core.call import Call
-from svir_core.check import expect, seconds
+from svir_core.check import an, expect, seconds, wire_api
 from svir_core.compat import Compatibility
 from svir_core.document_call import Counting, Listing
 from svir_core.errors import ConfigError, ProtocolError
@@ -140,10 +140,8 @@ class AsyncClient(Constructors, Unique):
         address = _Address(base_url, endpoint, () if headers is None else headers)
         del api_key, base_url, endpoint, headers  # a traceback's locals show none of them
         key.read(Withheld(os.environ))
-        if not callable(getattr(api, "decoder", None)):  # not `encode`: a str has that
-            raise ConfigError(f"api must have the methods of an Api, and a {type(api).__name__} has not")
         return cls(
-            api,
+            wire_api(api),
             address.parse(allow_http, api),
             key=key,
             transport=transport,
@@ -297,7 +295,7 @@ class AsyncClient(Constructors, Unique):
     def _check_request(self, request: Request) -> None:
         self._check_open()
         if not isinstance(request, Request):
-            raise ConfigError(f"a call takes a Request, not a {type(request).__name__}")
+            raise ConfigError(f"a call takes a Request, not {an(type(request))}")
 
     def _check_open(self) -> None:
         if self._closed:
@@ -371,7 +369,7 @@ class _Address:
 
 def _checked(transport: Transport) -> Transport:
     if not callable(getattr(transport, "open", None)):
-        raise ConfigError(f"transport must have the methods of a Transport, and a {type(transport).__name__} has not")
+        raise ConfigError(f"transport must have the methods of a Transport, and {an(type(transport))} has not")
     return transport
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from svir_core.check import expect
+from svir_core.check import an, expect
 from svir_core.errors import ConfigError
 from svir_core.secret import Secret, Withheld
 
@@ -101,7 +101,7 @@ def _from_environment(name: str, environment: Withheld[Mapping[str, str]]) -> Se
 
 def _from_file(path: str | os.PathLike[str]) -> Secret:
     if not isinstance(path, str | os.PathLike):  # a number would be read as an open descriptor
-        raise ConfigError(f"api_key_file must be a path, not a {type(path).__name__}")
+        raise ConfigError(f"api_key_file must be a path, not {an(type(path))}")
     try:
         return _secret(_read(path), "api_key_file")
     except ConfigError:

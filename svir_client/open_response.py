@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from svir_client.driver import Driver
 from svir_client.rate_limit import RateLimit, read_rate_limit
 from svir_client.unique import Unique
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange
 from svir_core.http_message import ResponseHead
@@ -106,12 +107,12 @@ class OpenResponse(Unique):
 
     def _check_new(self) -> None:
         if self._entered or self._closed:
-            raise ConfigError(f"a {type(self).__name__} is entered once: ask the client for another")
+            raise ConfigError(f"{an(type(self))} is entered once: ask the client for another")
 
     def _check_open(self) -> None:
         if not self._open:
             when = "after it was closed" if self._closed else "before it was entered with async with"
-            raise ConfigError(f"a {type(self).__name__} was read {when}")
+            raise ConfigError(f"{an(type(self))} was read {when}")
 
     def _claim(self) -> None:
         """Begin to read: one task at a time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 
 
@@ -23,4 +24,4 @@ class Unique:
 
 
 def _one_of_a_kind(value: object) -> ConfigError:
-    return ConfigError(f"a {type(value).__name__} is one of a kind: it is neither copied nor pickled")
+    return ConfigError(f"{an(type(value))} is one of a kind: it is neither copied nor pickled")

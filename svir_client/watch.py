@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.event import Event
 
@@ -58,5 +59,5 @@ class Watch(Generic[S]):
 def expect_callable(value: F, where: str) -> F:
     """``value``, which must be callable; ``ConfigError`` when it is not."""
     if not callable(value):
-        raise ConfigError(f"{where} must be callable, not a {type(value).__name__}")
+        raise ConfigError(f"{where} must be callable, not {an(type(value))}")
     return value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from svir_core.check import expect
+from svir_core.check import expect, wire_api
 from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Events
 from svir_core.exchange_table import Signal, State, advance
@@ -131,7 +131,7 @@ class Call(ABC):
     """
 
     def __init__(self, api: Api, endpoint: Endpoint, now: Callable[[], float]) -> None:
-        self._api = api
+        self._api = wire_api(api)
         self._endpoint = expect(endpoint, Endpoint, "endpoint")
         self._now = now
         self._redactor = Redactor()

@@ -20,6 +20,13 @@ T = TypeVar("T")
 Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
+def an(kind: type) -> str:
+    """The name of ``kind`` behind its article: ``an int``, ``a str``, ``an SSLContext``."""
+    name = kind.__name__
+    spelled = name[1:2].isupper() and name[0] in "AEFHILMNORSX"  # letter by letter: an S, an S, an L
+    return f"an {name}" if spelled or name[0] in "AEIOaeio" else f"a {name}"
+
+
 def choice(kind: type[E], value: E | str, where: str) -> E:
     """``value`` as a member of ``kind``; ``ConfigError`` that lists the members when it is none."""
     try:
@@ -32,7 +39,14 @@ def choice(kind: type[E], value: E | str, where: str) -> E:
 def expect(value: T, kind: type[T], where: str) -> T:
     """``value``, which must be a ``kind``; ``ConfigError`` when it is none."""
     if not isinstance(value, kind):
-        raise ConfigError(f"{where} must be a {kind.__name__}, not a {type(value).__name__}")
+        raise ConfigError(f"{where} must be {an(kind)}, not {an(type(value))}")
+    return value
+
+
+def wire_api(value: T) -> T:
+    """``value``, which must be a wire API; ``ConfigError`` that says what to give for a name, a module or a class."""
+    if isinstance(value, type) or not callable(getattr(value, "decoder", None)):  # not `encode`: a str has that
+        raise ConfigError(f"api must be a wire API, such as openai_chat.API of svir_core.wire, not {an(type(value))}")
     return value
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from svir_core.check import as_bytes
+from svir_core.check import as_bytes, wire_api
 from svir_core.errors import ErrorKind
 from svir_core.event import ToolCallDelta
 from svir_core.explanation import Attempt, Explanation, Finding
@@ -226,7 +226,7 @@ def explain(
         from svir_core.wire.openai_chat import API  # imported late: most programs never explain
 
         api = API
-    trials = _Trials(as_bytes(data, "explain()"), api, think, Limits() if limits is None else limits)
+    trials = _Trials(as_bytes(data, "explain()"), wire_api(api), think, Limits() if limits is None else limits)
     attempts = [strict := trials.attempt(Mode.STRICT)]
     sets: list[Quirk] = []
     if strict.completion is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from svir_core.check import choice
+from svir_core.check import choice, expect, wire_api
 from svir_core.message import Message, Role, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -169,8 +169,10 @@ def check_history(messages: Iterable[Message], api: Api) -> tuple[HistoryFault, 
     ``api.matches_by_id``.
 
     A history that ends with calls still to be answered has a fault for each of them: answer before you send.
+    Raises ``ConfigError`` for what is no message, and no wire API.
     """
-    history = tuple(messages)
+    wire_api(api)
+    history = tuple(expect(message, Message, "every message") for message in messages)
     ids = frozenset(part.id for message in history for part in message.parts if isinstance(part, ToolCall) and part.id)
     reading = _Reading(by_id=api.matches_by_id, ids=ids)
     for number, message in enumerate(history):

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, Flag
 from typing import Any, Final, NoReturn, Protocol, cast
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.json_text import NESTING, sanitize
 
@@ -232,7 +233,7 @@ class Word:
     def write(self, value: Any, path: Path) -> Any:
         """The member's value."""
         if not isinstance(value, self._kind):
-            fail(path, f"expected a {self._kind.__name__}, got {said(value)}")
+            fail(path, f"expected {an(self._kind)}, got {said(value)}")
         return value.value
 
     def read(self, document: Any, path: Path) -> Enum:
@@ -254,7 +255,7 @@ class Flags:
     def write(self, value: Any, path: Path) -> list[str]:
         """The names of the members."""
         if not isinstance(value, self._kind):
-            fail(path, f"expected a {self._kind.__name__}, got {said(value)}")
+            fail(path, f"expected {an(self._kind)}, got {said(value)}")
         return [name for name, member in self._kind.__members__.items() if member in value]
 
     def read(self, document: Any, path: Path) -> Flag:
@@ -284,7 +285,7 @@ class Array:
     def write(self, value: Any, path: Path) -> list[Any]:
         """The items, as an array."""
         if not isinstance(value, self._kind):
-            fail(path, f"expected a {self._kind.__name__}, got {said(value)}")
+            fail(path, f"expected {an(self._kind)}, got {said(value)}")
         values = cast("Iterable[Any]", value)
         items = [self._form.write(item, (path, number)) for number, item in enumerate(values)]
         return sorted(items) if self._kind is frozenset else items

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import orjson
 
-from svir_core.check import choice, instance_of
+from svir_core.check import an, choice, instance_of
 from svir_core.errors import ConfigError
 from svir_core.slow_json import read_huge, read_without_huge
 
@@ -97,7 +97,7 @@ def _media_type_of(path: str) -> str | None:
 
 def _items(values: Iterable[Item], where: str) -> tuple[Item, ...]:
     if not isinstance(values, Iterable):
-        raise ConfigError(f"{where} is a {type(values).__name__}, which cannot be iterated")
+        raise ConfigError(f"{where} is {an(type(values))}, which cannot be iterated")
     return tuple(values)
 
 
@@ -265,7 +265,7 @@ def _result(value: str | Iterable[ResultPart]) -> str | tuple[ResultPart, ...]:
     parts = _items(value, "ToolResult.content")
     for number, part in enumerate(parts):
         if not isinstance(part, ResultPart):
-            raise ConfigError(f"ToolResult.content[{number}] is a {type(part).__name__}, not a part of a result")
+            raise ConfigError(f"ToolResult.content[{number}] is {an(type(part))}, not a part of a result")
     return parts
 
 
@@ -295,7 +295,7 @@ def _parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
     parts = tuple(_part(value) for value in _items(values, "Message.parts"))
     for number, part in enumerate(parts):
         if not isinstance(part, Part):
-            raise ConfigError(f"Message part {number} is a {type(part).__name__}, not a part")
+            raise ConfigError(f"Message part {number} is {an(type(part))}, not a part")
     return parts
 
 

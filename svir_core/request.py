@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 
-from svir_core.check import choice, finite, instance_of
+from svir_core.check import an, choice, finite, instance_of
 from svir_core.errors import ConfigError
 from svir_core.message import Message, Part, ResultPart, ToolResult
 
@@ -141,7 +141,7 @@ def _tools(value: Iterable[Tool] | Toolbox) -> tuple[Tool, ...]:
     tools = tuple(offered)
     for number, tool in enumerate(tools):
         if not isinstance(tool, Tool):
-            raise ConfigError(f"Request.tools[{number}] is a {type(tool).__name__}, not a Tool")
+            raise ConfigError(f"Request.tools[{number}] is {an(type(tool))}, not a Tool")
     return tools
 
 
@@ -180,7 +180,7 @@ def _messages(value: Iterable[Message]) -> tuple[Message, ...]:
     messages = tuple(value)
     for number, message in enumerate(messages):
         if not isinstance(message, Message):
-            raise ConfigError(f"Request.messages[{number}] is a {type(message).__name__}, not a Message")
+            raise ConfigError(f"Request.messages[{number}] is {an(type(message))}, not a Message")
     return messages
 
 

@@ -16,6 +16,7 @@ import anyio.lowlevel
 
 from svir_client.deltas import deltas
 from svir_client.tools.thread import in_thread, outcome
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.event import Completed, Event
 from svir_core.message import Text
@@ -59,7 +60,7 @@ async def events_of(function: ModelFunction, request: Request) -> EventSource:
     for kind, source in SOURCES:
         if isinstance(answer, kind):
             return source(answer)
-    raise ConfigError(f"a model's function gives a Completion, a text or events, not a {type(answer).__name__}")
+    raise ConfigError(f"a model's function gives a Completion, a text or events, not {an(type(answer))}")
 
 
 class _Ready:

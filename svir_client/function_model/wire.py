@@ -13,7 +13,7 @@ import attrs
 
 from svir_core import serial
 from svir_core.body import Body, Measurements
-from svir_core.check import instance_of
+from svir_core.check import an, instance_of
 from svir_core.errors import ConfigError, ProtocolError, SvirError, UnsupportedError
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
@@ -110,7 +110,7 @@ def _read(payload: bytes) -> TextDelta | ReasoningDelta | ToolCallDelta | Comple
     else:
         if isinstance(event, Event):
             return event
-        problem = f"the form of a {type(event).__name__}"
+        problem = f"the form of {an(type(event))}"
     raise ProtocolError(f"an event of a function is not in svir's JSON form: {problem}")
 
 

@@ -15,6 +15,7 @@ from svir_client.driver import Driver
 from svir_client.layers.layer import Layer, layer_name
 from svir_client.open_response import request_id_of
 from svir_client.stream import Stream
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.exchange import Exchange
 from svir_core.redact import Redactor
@@ -88,7 +89,7 @@ class Next:
         """An opened stream for ``request``."""
         self._check_time()
         if not isinstance(request, Request):
-            raise ConfigError(f"the layer {self._name} called next with a {type(request).__name__}, not a Request")
+            raise ConfigError(f"the layer {self._name} called next with {an(type(request))}, not a Request")
         stream = await self._chain.through(self._index, request, self._attempt)
         self._given.append(stream)
         if self._over:
@@ -161,7 +162,7 @@ async def _asked(layer: Layer, request: Request, next: Next) -> object:
 
 def _checked(stream: object, layer: Layer) -> Stream:
     if not isinstance(stream, Stream):
-        raise ConfigError(f"the layer {layer_name(layer)} returned a {type(stream).__name__}, not a Stream")
+        raise ConfigError(f"the layer {layer_name(layer)} returned {an(type(stream))}, not a Stream")
     unfit = stream._unfit()
     if unfit is not None:
         raise ConfigError(f"the layer {layer_name(layer)} returned a Stream that {unfit}")

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.request import Request
 
@@ -77,10 +78,10 @@ def checked_layers(layers: Iterable[Layer]) -> tuple[Layer, ...]:
     """``layers`` as a tuple; ``ConfigError`` when one of them cannot be called, or is a class."""
     given: object = layers
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise ConfigError(f"layers must be a sequence of layers, not a {type(given).__name__}")
+        raise ConfigError(f"layers must be a sequence of layers, not {an(type(given))}")
     checked = tuple(layers)
     for number, layer in enumerate(checked):
         if isinstance(layer, type) or not callable(layer):
-            what = f"the class {layer.__name__}" if isinstance(layer, type) else f"a {type(layer).__name__}"
+            what = f"the class {layer.__name__}" if isinstance(layer, type) else an(type(layer))
             raise ConfigError(f"layers[{number}] must be a layer, not {what}")
     return checked

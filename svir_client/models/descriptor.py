@@ -14,7 +14,7 @@ import attrs
 
 from svir_client.models.capability import TEXT, Capability, capabilities_of, needed
 from svir_client.models.merge import merge_extra
-from svir_core.check import at_least, expect
+from svir_core.check import an, at_least, expect
 from svir_core.errors import ConfigError, UnsupportedError
 from svir_core.message import Message, Part, Text
 from svir_core.request import Request, Tool, Toolbox
@@ -136,7 +136,7 @@ def _parts(content: Message | Part | str | Iterable[Part | str], where: str) -> 
         return [(Text(content), where)]
     parts: Iterable[object] = content.parts if isinstance(content, Message) else content
     if not isinstance(parts, Iterable):
-        raise ConfigError(f"{where} is a {type(content).__name__}, not a message, a part, or parts")
+        raise ConfigError(f"{where} is {an(type(content))}, not a message, a part, or parts")
     below = f"{where}.parts" if isinstance(content, Message) else where
     return [_one(part, f"{below}[{number}]") for number, part in enumerate(parts)]
 
@@ -144,5 +144,5 @@ def _parts(content: Message | Part | str | Iterable[Part | str], where: str) -> 
 def _one(value: object, where: str) -> tuple[Part, str]:
     part = Text(value) if isinstance(value, str) else value
     if not isinstance(part, Part):
-        raise ConfigError(f"{where} is a {type(value).__name__}, not a part")
+        raise ConfigError(f"{where} is {an(type(value))}, not a part")
     return part, where

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
-from svir_core.json_text import plain
+from svir_core.json_text import copied
 from svir_core.wire.json_value import is_object
 
 
@@ -21,25 +22,12 @@ def merge_extra(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, 
     """
     for each in (under, over):
         if not isinstance(each, Mapping):
-            raise ConfigError(f"extra is a mapping, not a {type(each).__name__}")
-        plain(each, "extra")
-    return _merged(under, over)
+            raise ConfigError(f"extra is a mapping, not {an(type(each))}")
+    return _merged(copied(under, "extra"), copied(over, "extra"))
 
 
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {key: _copied(value) for key, value in under.items()}
+def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     for key, value in over.items():
-        known = merged.get(key)
-        if is_object(known) and isinstance(value, Mapping):
-            merged[key] = _merged(known, cast("Mapping[str, Any]", value))
-        else:
-            merged[key] = _copied(value)
-    return merged
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return _merged({}, cast("Mapping[str, Any]", value))
-    if isinstance(value, list | tuple):
-        return [_copied(each) for each in cast("Sequence[Any]", value)]
-    return value
+        known = under.get(key)
+        under[key] = _merged(known, value) if is_object(known) and is_object(value) else value
+    return under

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from svir_client.sync.feed import Feed
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
 from svir_client.unique import Unique
+from svir_core.check import an
 from svir_core.errors import ConfigError, SvirError
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class SyncReader(Unique, ABC, Generic[R, Item]):
     def _once(self) -> None:
         """Raises ``ConfigError`` unless it is new."""
         if self._feed is not None or self._closed:
-            raise ConfigError(f"a {type(self).__name__} is entered once: ask the client for another")
+            raise ConfigError(f"{an(type(self))} is entered once: ask the client for another")
 
     def _read(self) -> None:
         """Wait for the items of the next read: the batch is empty at the end. Raises what the end was."""
@@ -166,7 +167,7 @@ class SyncReader(Unique, ABC, Generic[R, Item]):
     def _open_feed(self) -> Feed[R, Item]:
         if self._feed is None or self._closed:
             when = "after it was closed" if self._closed else "before it was entered with a with statement"
-            raise ConfigError(f"a {type(self).__name__} was read {when}")
+            raise ConfigError(f"{an(type(self))} was read {when}")
         return self._feed
 
     def _claimed(self) -> _Turn:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from svir_client.deltas import deltas
 from svir_client.testing.wait import Gate, Pause, Wait
+from svir_core.check import an, wire_api
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import Completed, Event, TextDelta
 from svir_core.message import Reasoning, Text, ToolCall
@@ -25,7 +26,7 @@ def completion_events(completion: Completion) -> list[Event]:
     """The events of an answer: one for each part, then the answer itself."""
     for part in completion.parts:
         if not isinstance(part, Text | Reasoning | ToolCall):
-            raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+            raise ConfigError(f"{an(type(part))} is no part of an answer")
     return [*deltas(completion.parts), Completed(completion)]
 
 
@@ -35,7 +36,7 @@ def stream_pieces(
     """What the server half writes for each event; an event that it holds back makes no piece of its own."""
     events = list(events)
     refusal = any(isinstance(event, Completed) and event.completion.finish is FinishReason.REFUSAL for event in events)
-    encoder = api.server.stream(model, id, created, include_usage=include_usage, refusal=refusal)
+    encoder = wire_api(api).server.stream(model, id, created, include_usage=include_usage, refusal=refusal)
     pieces: list[bytes | Wait] = []
     for event in events:
         if isinstance(event, Gate | Pause):

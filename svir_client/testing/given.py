@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from svir_core.check import count
+from svir_core.check import an, count
 from svir_core.errors import ConfigError
 
 T = TypeVar("T")
@@ -31,8 +31,8 @@ def every(values: Iterable[T], kinds: tuple[type, ...], where: str) -> tuple[T, 
 def one(value: T, kinds: tuple[type, ...], where: str) -> T:
     """``value``, which must be one of ``kinds``."""
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        wanted = " or a ".join(kind.__name__ for kind in kinds if kind is not type(None))
-        raise ConfigError(f"{where} must be a {wanted}, not {_shown(value)}")
+        wanted = " or ".join(an(kind) for kind in kinds if kind is not type(None))
+        raise ConfigError(f"{where} must be {wanted}, not {_shown(value)}")
     return value
 
 
@@ -91,4 +91,4 @@ def statuses(value: Iterable[int]) -> tuple[int, ...]:
 
 
 def _shown(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    return f"the class {value.__name__}" if isinstance(value, type) else an(type(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from svir_client.files import blocks, measure
 from svir_client.testing.given import one
 from svir_core.body import Body
+from svir_core.check import wire_api
 from svir_core.request import Request
 from svir_core.wire import openai_chat
 from svir_core.wire.api import Api, CodecOptions, Compat
@@ -30,6 +31,7 @@ def assert_prefix_stable(
     end with its messages, as those of every API of svir do. The ``AssertionError`` says at which byte the bodies
     part and shows what stands there: prompts, so keep it out of logs that others read.
     """
+    wire_api(api)
     earlier, later = _bytes(previous, api), _bytes(following, api)
     if not earlier.endswith(b"]}"):
         raise AssertionError("the earlier body does not end with its messages, so nothing can be appended to it")

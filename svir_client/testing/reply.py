@@ -15,7 +15,7 @@ from svir_client.testing.answer import completion_events, stream_pieces, text_ev
 from svir_client.testing.given import Headers
 from svir_client.testing.recording import Recording, finite_speed, replayed
 from svir_client.testing.wait import Gate, Pause, Wait
-from svir_core.check import at_least, choice, count, instance_of
+from svir_core.check import at_least, choice, count, instance_of, wire_api
 from svir_core.errors import ConfigError, ErrorKind, SvirError
 from svir_core.event import Event
 from svir_core.response import Completion, FinishReason, Usage
@@ -171,7 +171,7 @@ class Reply:
         given.every(models, (str, Model), "every model")
         entries = [Model(model) if isinstance(model, str) else model for model in models]
         settings = _over(settings, framing=Framing.LENGTH)
-        return cls(200, (*JSON, *given.pairs(headers)), (api.server.models(entries),), **settings)
+        return cls(200, (*JSON, *given.pairs(headers)), (wire_api(api).server.models(entries),), **settings)
 
     @classmethod
     def recorded(cls, recording: Recording, speed: float = 0, **settings: Any) -> Self:

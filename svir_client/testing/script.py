@@ -15,8 +15,10 @@ T = TypeVar("T")
 Answer = Callable[[RecordedRequest], Reply | Awaitable[Reply]]
 """A reply to a request whose body is there; sync or async."""
 
-UNSCRIPTED = Reply(500, {"content-type": "text/plain"}, (b"a request beyond the script",))
-"""What a request beyond the script gets."""
+UNSCRIPTED = Reply(
+    500, {"content-type": "text/plain"}, (b"this request is beyond the script: there were fewer replies",)
+)
+"""What a request beyond the script gets; its words are the ``server_message()`` of the error."""
 
 
 class Script(Generic[T]):

@@ -9,7 +9,7 @@ import anyio
 
 from svir_client.tools.context import ToolContext
 from svir_client.tools.toolbox import Toolbox
-from svir_core.check import count
+from svir_core.check import an, count
 from svir_core.errors import ConfigError
 from svir_core.message import ToolCall, ToolResult
 
@@ -27,11 +27,11 @@ async def call_all(
     (``KeyboardInterrupt``, say) does the same and is raised. ``ConfigError`` when an argument is wrong.
     """
     if not isinstance(calls, Iterable):
-        raise ConfigError(f"calls is a {type(calls).__name__}, not a sequence of ToolCall")
+        raise ConfigError(f"calls is {an(type(calls))}, not a sequence of ToolCall")
     asked = tuple(calls)
     for number, call in enumerate(asked):
         if not isinstance(call, ToolCall):
-            raise ConfigError(f"calls[{number}] is a {type(call).__name__}, not a ToolCall")
+            raise ConfigError(f"calls[{number}] is {an(type(call))}, not a ToolCall")
     return await _Pool(toolbox, asked, context).run(count(limit, 1, "limit"))
 
 

@@ -19,6 +19,7 @@ from svir_client.tools.thread import outcome
 from svir_client.tools.toolbox import Toolbox, approval_of
 from svir_client.unique import Unique
 from svir_client.watch import expect_callable
+from svir_core.check import an
 from svir_core.errors import ConfigError, ProtocolError
 from svir_core.json_text import sanitize
 from svir_core.message import ToolCall, ToolResult
@@ -150,7 +151,7 @@ class Tools(Unique):
     async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
         """The result of ``call``, under its id; as :class:`svir_client.Toolbox` says."""
         if not isinstance(call, ToolCall):
-            raise ConfigError(f"call() takes a ToolCall, not a {type(call).__name__}")
+            raise ConfigError(f"call() takes a ToolCall, not {an(type(call))}")
         given = context or ToolContext()
         tell = functools.partial(self._tell, given.on_error)
         here = attrs.evolve(given, call_id=call.id, on_error=tell)

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 import attrs
 import orjson
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.json_text import NESTING, plain, sanitize
 from svir_core.message import Image, Media, ResultPart, Text, TextFile
@@ -51,7 +52,7 @@ def _part(value: Any) -> ResultPart:
         return Text(sanitize(value))
     if isinstance(value, _PARTS):
         return value
-    raise ConfigError(f"a {type(value).__name__} stands among the parts of a result")
+    raise ConfigError(f"{an(type(value))} stands among the parts of a result")
 
 
 def _json(value: Any, depth: int) -> Any:

@@ -12,7 +12,7 @@ from svir_client.tracing.secrets import secret_texts
 from svir_client.tracing.sink import Sink, Sinks
 from svir_client.tracing.traced_call import TracedCall
 from svir_client.watch import expect_callable
-from svir_core.check import expect
+from svir_core.check import an, expect
 from svir_core.errors import ConfigError
 from svir_core.redact import Redactor
 from svir_core.request import Request
@@ -57,7 +57,7 @@ class Trace(Layer):
             raise ConfigError("Trace needs a sink: Trace(console())")
         for sink in sinks:
             if not callable(getattr(sink, "write", None)) or not isinstance(getattr(sink, "content", None), bool):
-                raise ConfigError(f"a sink has write(event) and content, and a {type(sink).__name__} has not")
+                raise ConfigError(f"a sink has write(event) and content, and {an(type(sink))} has not")
         self._sinks = Sinks(sinks)
         self.reporting = Reporting(
             self._sinks,

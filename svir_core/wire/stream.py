@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Final
 
-from svir_core.check import as_bytes, choice
+from svir_core.check import an, as_bytes, choice
 from svir_core.errors import (
     ConfigError,
     ResponseLimitError,
@@ -95,7 +95,7 @@ class StreamDecoder(ABC):
     ) -> None:
         self._wire_limit = limits.wire_bytes
         if not callable(clock):
-            raise ConfigError(f"clock must be callable, not a {type(clock).__name__}")
+            raise ConfigError(f"clock must be callable, not {an(type(clock))}")
         self._clock = clock
         self._started = clock()
         self._first: float | None = None

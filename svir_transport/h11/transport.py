@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.lowlevel
 
-from svir_core.check import count, seconds
+from svir_core.check import an, count, seconds
 from svir_core.counted_body import CountedBody
 from svir_core.errors import ConfigError, ResponseTimeoutError, SvirError
 from svir_core.http_message import HttpRequest
@@ -54,7 +54,7 @@ class H11Transport:
         self._max_idle = count(max_idle, 0, "max_idle")
         self._idle_expiry = seconds(idle_expiry, "idle_expiry")
         if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
-            raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")
+            raise ConfigError(f"ssl_context must be an ssl.SSLContext, not {an(type(ssl_context))}")
         if ssl_context is not None and ssl_context.protocol is ssl.PROTOCOL_TLS_SERVER:
             raise ConfigError("ssl_context is a server's: it was made with PROTOCOL_TLS_SERVER, or for CLIENT_AUTH")
         self._ssl_context = ssl_context

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple, Protocol
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.http_message import HttpRequest
 from svir_core.secret import Withheld
@@ -88,7 +89,7 @@ def library_of(client: object) -> str:
     name = next((root for root in roots if root in NAMES), None)
     bases = {kind.__name__ for kind in type(client).__mro__}
     if name is None or not bases & {"AsyncClient", "AsyncBaseTransport"}:
-        raise ConfigError(f"client must be an AsyncClient of httpx2 or httpx, not a {type(client).__name__}")
+        raise ConfigError(f"client must be an AsyncClient of httpx2 or httpx, not {an(type(client))}")
     return name
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import anyio
 
-from svir_core.check import count, expect, seconds
+from svir_core.check import an, count, expect, seconds
 from svir_core.counted_body import CountedBody
 from svir_core.errors import ConfigError, ProtocolError, SvirError
 from svir_core.http_message import HttpRequest, ResponseHead
@@ -63,7 +63,7 @@ class HttpxTransport:
     ) -> None:
         self._connect_timeout = seconds(connect_timeout, "connect_timeout")
         if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
-            raise ConfigError(f"ssl_context must be an ssl.SSLContext, not a {type(ssl_context).__name__}")
+            raise ConfigError(f"ssl_context must be an ssl.SSLContext, not {an(type(ssl_context))}")
         if ssl_context is not None and ssl_context.protocol is ssl.PROTOCOL_TLS_SERVER:
             raise ConfigError("ssl_context is a server's: it was made with PROTOCOL_TLS_SERVER, or for CLIENT_AUTH")
         options = Options(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import ssl
+import uuid
 from enum import StrEnum
 from types import NoneType
 from typing import Any
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svir_core.check import as_bytes, at_least, choice, expect, finite, instance_of, seconds
-from svir_core.errors import ConfigError
+from svir_core.check import an, as_bytes, at_least, choice, expect, finite, instance_of, seconds, wire_api
+from svir_core.errors import ConfigError, SvirError
+from svir_core.wire import openai_chat
 
 
 class Colour(StrEnum):
@@ -88,7 +91,34 @@ def test_a_type_is_expected_by_name() -> None:
     word: Any = 5
     with pytest.raises(ConfigError) as caught:
         expect(word, str, "word")
-    assert str(caught.value) == "word must be a str, not a int"
+    assert str(caught.value) == "word must be a str, not an int"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (str, "a str"),
+        (int, "an int"),
+        (object, "an object"),
+        (Colour, "a Colour"),
+        (Any, "an Any"),
+        (SvirError, "a SvirError"),
+        (ssl.SSLContext, "an SSLContext"),
+        (uuid.UUID, "a UUID"),
+        (type("X", (), {}), "a X"),
+    ],
+)
+def test_a_type_has_its_article(kind: type, words: str) -> None:
+    assert an(kind) == words
+
+
+@pytest.mark.parametrize("value", ["openai_chat", openai_chat, type(openai_chat.API), None])
+def test_what_is_no_wire_api_is_told_what_is(value: object) -> None:
+    assert wire_api(openai_chat.API) is openai_chat.API
+    with pytest.raises(
+        ConfigError, match=r"must be a wire API, such as openai_chat\.API of svir_core\.wire, not a"
+    ):
+        wire_api(value)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.limits import Limits
 from svir_core.quirk import NONE, Quirk
 from svir_core.response import AnomalyCode, Completion, FinishReason
+from svir_core.wire import openai_chat
 from svir_core.wire.api import Api, CodecOptions, Mode
 from tests.svir_core.wire.openai_chat.streams import DONE, call, calls, chunk, finish, stream, text
 
@@ -402,3 +403,9 @@ def test_words_of_other_kinds_are_refused() -> None:
         with pytest.raises(ConfigError):
             make()
     assert Finding("a", 0, ErrorKind.PROTOCOL, code=AnomalyCode.NO_CHOICES).kind is ErrorKind.PROTOCOL
+
+
+@pytest.mark.parametrize("api", ["openai_chat", openai_chat])
+def test_what_is_no_api_is_refused(api: Any) -> None:
+    with pytest.raises(ConfigError, match="api must be a wire API"):
+        explain(b"", api=api)

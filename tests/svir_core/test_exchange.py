@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from svir_core.body import Measured
 from svir_core.compat import Compatibility
+from svir_core.document_call import Listing
 from svir_core.errors import (
     AttachmentError,
     AuthenticationError,
@@ -645,6 +646,14 @@ def test_an_argument_of_another_type_is_refused_at_once(name: str) -> None:
     arguments[name] = "x"
     with pytest.raises(ConfigError, match=f"{name} must be"):
         Exchange(openai_chat.API, **arguments)
+
+
+def test_an_api_that_is_none_is_refused_at_once() -> None:
+    name: Any = "openai_chat"
+    with pytest.raises(ConfigError, match="api must be a wire API"):
+        Exchange(name, HI, ENDPOINT)
+    with pytest.raises(ConfigError, match="api must be a wire API"):
+        Listing(name, ENDPOINT)
 
 
 # --- out of turn ---------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,19 +11,11 @@ from hypothesis import strategies as st
 from svir_core.errors import ConfigError
 from svir_core.history import WORDS, HistoryFault, HistoryFaultCode, check_history
 from svir_core.message import Message, Role, ToolCall, ToolResult
-from svir_core.wire import anthropic_messages, gemini, openai_responses
+from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from svir_core.wire.api import Api
 from svir_core.wire.openai_chat import API
 
-
-@attrs.frozen
-class Matching:
-    """All that is asked of an API: how it matches results to calls."""
-
-    matches_by_id: bool
-
-
-BY_ID = cast(Api, Matching(True))
+BY_ID = openai_responses.API
 HI = Message.user("hi")
 
 
@@ -182,3 +173,15 @@ def test_any_history_is_judged_and_no_fault_is_told_twice(history: list[Message]
         part = history[fault.message].parts[fault.part]
         assert isinstance(part, ToolCall | ToolResult)
         assert fault.call_id == (part.id if isinstance(part, ToolCall) else part.call_id)
+
+
+@pytest.mark.parametrize("api", ["openai_chat", openai_chat, None])
+def test_what_is_no_api_is_refused_also_for_an_empty_history(api: Any) -> None:
+    with pytest.raises(ConfigError, match="api must be a wire API"):
+        check_history([], api)
+
+
+@pytest.mark.parametrize("history", ["text", [HI, "text"]])
+def test_what_is_no_message_is_refused(history: Any) -> None:
+    with pytest.raises(ConfigError, match="every message must be a Message, not a str"):
+        check_history(history, API)

@@ -117,9 +117,9 @@ def test_a_result_of_parts_is_a_tuple() -> None:
 WRONG: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("Message.role is one of 'system', 'user', 'assistant', 'tool'", Message, ("boss", ())),
     ("Message.role is one of", Message, (None, ())),
-    ("Message part 1 is a int, not a part", Message.user, ("a", 5)),
+    ("Message part 1 is an int, not a part", Message.user, ("a", 5)),
     ("Message part 0 is a bytes", Message.user, (b"a",)),
-    ("Message.parts is a int", Message, ("user", 5)),
+    ("Message.parts is an int", Message, ("user", 5)),
     ("ToolResult.content\\[0\\] is a ToolCall", ToolResult, ("id", [ToolCall("a", "b", "{}")])),
     ("ToolResult.content is a NoneType", ToolResult, ("id", None)),
     ("ToolResult.call_id must be str", ToolResult, (5, "x")),

@@ -14,7 +14,7 @@ from svir_client.testing.contract import cancellation, clock, connection, fault,
 from svir_client.testing.contract.bench import Bench, Broken
 from svir_client.testing.given import every, function
 from svir_client.transport import Transport
-from svir_core.errors import SvirError
+from svir_core.errors import ConfigError, SvirError
 
 Clause = Callable[[Bench], Awaitable[None]]
 
@@ -66,7 +66,7 @@ async def check_transport(factory: Callable[[], Transport], *, only: Collection[
     clauses to check, by default all. It takes some seconds, since clocks are among what it looks at.
 
     Raises :class:`ContractError` with every clause that is broken and what was seen, after all have run;
-    ``ConfigError`` for a ``factory`` that is no function; ``ValueError`` for a name in ``only`` that no clause has.
+    ``ConfigError`` for a ``factory`` that is no function, and a name in ``only`` that no clause has.
     Source: 30 section 1, 00 section 5.
     """
     function(factory, "factory")
@@ -91,11 +91,11 @@ async def check_clauses(
     only: Collection[str],
 ) -> None:
     """Run the ``clauses`` that ``only`` names, by default all, each on a bench of its own; ``ContractError`` when some
-    do not hold for ``subject``."""
+    do not hold for ``subject``, ``ConfigError`` that lists them for a name that is none."""
     every(only, (str,), "every name in only")
     unknown = sorted(set(only) - set(clauses))
     if unknown:
-        raise ValueError(f"no such clause: {', '.join(unknown)}")
+        raise ConfigError(f"no such clause: {', '.join(unknown)}; there are {', '.join(clauses)}")
     chosen = [name for name in clauses if not only or name in only]
     violations: list[Violation] = []
     for name in chosen:

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from svir_client.session.record import SessionChange, SessionRecord
 from svir_client.session.store import SessionClaim, SessionStore
 from svir_client.testing.contract.bench import Broken, expect, soon
+from svir_core.check import an
 from svir_core.errors import SessionInUseError, SvirError
 
 E = TypeVar("E", bound=SvirError)
@@ -94,7 +95,7 @@ async def refusal(kind: type[E], work: Callable[[], Awaitable[object]], what: st
     if refused is None:
         raise Broken(f"{what}: no {kind.__name__} was raised")
     behind = refused.__cause__ or refused.__context__
-    expect(behind is None, f"{what}: a {type(behind).__name__} stands behind the {kind.__name__}")
+    expect(behind is None, f"{what}: {an(type(behind))} stands behind the {kind.__name__}")
     return refused
 
 

@@ -28,7 +28,7 @@ async def check_store(make: Callable[[], SessionStore], *, only: Collection[str]
     the clauses to check, by default all. That a claim ends with its process is not among them: nothing here is killed.
 
     Raises :class:`ContractError` with every clause that is broken and what was seen, after all have run;
-    ``ConfigError`` for a ``make`` that is no function; ``ValueError`` for a name in ``only`` that no clause has.
+    ``ConfigError`` for a ``make`` that is no function, and a name in ``only`` that no clause has.
     Source: 50, Session.
     """
     function(make, "make")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from svir_client.tracing.line import line
 from svir_client.tracing.record import TraceEvent
-from svir_core.check import expect
+from svir_core.check import an, expect
 from svir_core.errors import ConfigError
 
 
@@ -48,5 +48,5 @@ def console(stream: TextFile | None = None, *, content: bool = False) -> Console
     ``ConfigError`` for what is no text file.
     """
     if stream is not None and not (callable(getattr(stream, "write", None)) and hasattr(stream, "flush")):
-        raise ConfigError(f"console takes a text file, not a {type(stream).__name__}")
+        raise ConfigError(f"console takes a text file, not {an(type(stream))}")
     return ConsoleSink(stream, expect(content, bool, "content"))

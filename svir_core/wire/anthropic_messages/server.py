@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from svir_core.check import an
 from svir_core.errors import ConfigError, ErrorKind, SvirError, TruncatedStreamError, UnsupportedError
 from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.message import Part, Reasoning
@@ -92,7 +93,7 @@ class StreamEncoder:
         elif isinstance(event, Completed):
             self._completed(event.completion)
         else:
-            raise ConfigError(f"a {type(event).__name__} is no event")
+            raise ConfigError(f"{an(type(event))} is no event")
         return self._writer.taken()
 
     def fail(self, error: SvirError | str) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.json_text import sanitize
 from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
@@ -28,7 +29,7 @@ def check_parts(parts: Sequence[Part]) -> None:
     too deep to be written."""
     for part in parts:
         if not isinstance(part, Text | Reasoning | ToolCall | Opaque):
-            raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+            raise ConfigError(f"{an(type(part))} is no part of an answer")
         _beside(part if isinstance(part, Opaque) else part.opaque)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import orjson
 
+from svir_core.check import an
 from svir_core.errors import ConfigError, ErrorKind, SvirError, TruncatedStreamError, UnsupportedError
 from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.json_text import sanitize
@@ -105,7 +106,7 @@ class StreamEncoder:
             return b""
         if isinstance(event, Completed):
             return self._completed(event.completion)
-        raise ConfigError(f"a {type(event).__name__} is no event")
+        raise ConfigError(f"{an(type(event))} is no event")
 
     def fail(self, error: SvirError | str) -> bytes:
         """The bytes that end the stream with an error: its ``detail``, or a message of the caller's.

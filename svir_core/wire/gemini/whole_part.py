@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from svir_core.check import an
 from svir_core.errors import ConfigError, UnsupportedError
 from svir_core.json_text import sanitize, string
 from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
@@ -34,7 +35,7 @@ def written(part: Part) -> bytes | None:
         own = _own(part)
         return None if own is None else own[0]
     if not isinstance(part, Text | Reasoning):
-        raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+        raise ConfigError(f"{an(type(part))} is no part of an answer")
     thought = isinstance(part, Reasoning)
     own = _own(part.opaque)
     if own is not None and own[1].get("text") == part.text and (own[1].get("thought") is True) is thought:

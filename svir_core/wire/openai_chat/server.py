@@ -17,6 +17,7 @@ from typing import Final
 
 import orjson
 
+from svir_core.check import an
 from svir_core.errors import ConfigError, ErrorKind, SvirError, TruncatedStreamError, UnsupportedError
 from svir_core.event import Completed, Event, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.json_text import sanitize
@@ -129,7 +130,7 @@ class StreamEncoder:
             data = self._completed(event.completion) if said else self._whole(event.completion)
             self._done = True
             return data
-        raise ConfigError(f"a {type(event).__name__} is no event")
+        raise ConfigError(f"{an(type(event))} is no event")
 
     def fail(self, error: SvirError | str) -> bytes:
         """The bytes that end the stream with an error: its ``detail``, or a message of the caller's.
@@ -326,7 +327,7 @@ def _events_of(parts: Sequence[Part]) -> Iterator[Event]:
         elif isinstance(part, ToolCall):
             yield ToolCallDelta(next(calls), part.id, part.name, part.arguments)
         elif not isinstance(part, Opaque):
-            raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+            raise ConfigError(f"{an(type(part))} is no part of an answer")
 
 
 def encode_stream(

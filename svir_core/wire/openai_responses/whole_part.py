@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from svir_core.check import an
 from svir_core.errors import ConfigError
 from svir_core.json_text import sanitize
 from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
@@ -68,7 +69,7 @@ def told_of(parts: Sequence[Part], *, refusal: bool) -> list[Told]:
         elif isinstance(part, ToolCall):
             told.append(Told({"type": FUNCTION}))
         elif not isinstance(part, Reasoning | Opaque):
-            raise ConfigError(f"a {type(part).__name__} is no part of an answer")
+            raise ConfigError(f"{an(type(part))} is no part of an answer")
     return told
 
 

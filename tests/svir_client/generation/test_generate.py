@@ -62,7 +62,7 @@ def tools() -> Tools:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"client": object()}, "client must be a AsyncClient"),
+        ({"client": object()}, "client must be an AsyncClient"),
         ({"session": "alice"}, "session must be a Session"),
         ({"model": 5}, "model must be a str"),
         ({"input": 5}, "a text, a part or a Message"),
@@ -89,7 +89,7 @@ async def test_a_wrong_argument_is_refused_where_it_is_given_though_the_session_
 
 
 async def test_the_blocking_client_is_not_taken_for_the_async_one() -> None:
-    with pytest.raises(ConfigError, match="client must be a AsyncClient, not a Client"):
+    with pytest.raises(ConfigError, match="client must be an AsyncClient, not a Client"):
         await generate(Client.openai("http://127.0.0.1:1"), None, "hi", model="m")  # type: ignore[arg-type]  # the mistake
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from svir_client.testing import CLAUSES, ContractError, check_transport
 from svir_client.testing.contract import bench, run
+from svir_core import ConfigError
 from svir_transport.h11 import H11Transport
 from tests.svir_client.testing.around import MADE, Around
 from tests.svir_client.testing.broken import CASES, LEAKED, Case
@@ -92,7 +93,7 @@ async def test_a_clause_that_does_not_end_is_broken(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_clause_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="no such clause: a, b"):
+    with pytest.raises(ConfigError, match=r"no such clause: a, b; there are .*, redirects_are_not_followed"):
         await check_transport(H11Transport, only=["b", "a", "redirects_are_not_followed"])
 
 

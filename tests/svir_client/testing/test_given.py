@@ -23,6 +23,8 @@ from svir_client.testing import (
     load_recording,
 )
 from svir_core.errors import ConfigError, SvirError
+from svir_core.response import Completion
+from svir_core.wire import openai_chat
 from tests.svir_client.chat import REQUEST
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +81,11 @@ WRONG: dict[str, tuple[str, Callable[[], object]]] = {
     "Recorder to no path": ("recording cannot be opened", lambda: Recorder(ScriptedTransport(), "\0")),
     "a recording of a descriptor": ("path must be a path", lambda: LOAD(0)),
     "a clock": ("clock", lambda: RECORDER(ScriptedTransport(), keep, clock=5)),
+    "an API by its name": ("api must be a wire API", lambda: REPLY.completion(Completion("stop"), api="openai_chat")),
+    "an API's module": ("not a module", lambda: REPLY.text("a", api=openai_chat)),
+    "a listing of an API's class": ("not a type", lambda: REPLY.models("a", api=type(openai_chat.API))),
+    "bodies of an API by its name": ("api must be a wire API", lambda: STABLE(b"", b"", api="openai_chat")),
+    "an API of events": ("api must be a wire API", lambda: REPLY.events(api=None)),
     "bodies that are none": ("what is compared", lambda: STABLE(None, None)),
 }
 

@@ -8,7 +8,9 @@ import anyio
 import anyio.abc
 import pytest
 
+from svir_client import AsyncClient
 from svir_client.testing import End, Framing, Gate, MockServer, Reply
+from svir_core import Request, SvirError
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +54,13 @@ async def test_a_request_beyond_the_script_gets_500_and_is_counted() -> None:
             await stream.send(REQUEST)
             assert (await read_all(stream)).startswith(b"HTTP/1.1 500 ")
             assert server.unscripted == 1
+
+
+async def test_an_error_says_that_the_script_is_over() -> None:
+    async with MockServer() as server, AsyncClient.openai(server.origin) as client:
+        with anyio.fail_after(5), pytest.raises(SvirError) as caught:
+            await client.complete(Request("m").user("hi"))
+    assert caught.value.server_message() == "this request is beyond the script: there were fewer replies"
 
 
 async def test_a_framed_reply_keeps_the_connection() -> None:

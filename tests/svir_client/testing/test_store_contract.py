@@ -49,5 +49,5 @@ async def test_wrong_arguments() -> None:
     wrong: Any = MemoryStore(MemoryData())
     with pytest.raises(ConfigError, match="make must be a function"):
         await check_store(wrong)
-    with pytest.raises(ValueError, match="no such clause: nothing"):
+    with pytest.raises(ConfigError, match=f"no such clause: nothing; there are {', '.join(STORE_CLAUSES)}$"):
         await check_store(lambda: wrong, only=["nothing"])

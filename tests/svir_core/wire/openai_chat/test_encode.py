@@ -150,7 +150,7 @@ def test_what_the_codec_owns_is_the_whole_table() -> None:
     [
         (Request("m", max_tokens=-1), ConfigError, "Request.max_tokens"),
         (Request("m", extra={"x": [float("nan")]}), ConfigError, "Request.extra.x[0]"),
-        (Request("m", extra={"x": object()}), ConfigError, "Request.extra.x is a object"),
+        (Request("m", extra={"x": object()}), ConfigError, "Request.extra.x is an object"),
         (
             Request("m", tools=[TOOL, Tool("g", "", {"a": float("inf")})]),
             ConfigError,

@@ -487,7 +487,7 @@ def end(finish: str, *parts: Any, **fields: Any) -> Completed:
     [
         ([FIRST], "text", ConfigError, "a str is no event"),
         ([ReasoningDelta("thinking", "a")], end("stop"), ConfigError, "the reasoning of the completion is not that"),
-        ([], end("stop", Image.url("https://a/b.png")), ConfigError, "a Image is no part of an answer"),
+        ([], end("stop", Image.url("https://a/b.png")), ConfigError, "an Image is no part of an answer"),
         ([], end("tool_calls", Text("a")), ProtocolError, "does not fit"),
         ([], end("stop", Reasoning("think", "a</think>")), UnsupportedError, "closing marker"),
         ([], end("refusal", Text("a"), ToolCall("x", "f", "{}")), ProtocolError, "mixed"),
