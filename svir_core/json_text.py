@@ -122,6 +122,23 @@ def plain(value: Any, where: str) -> Any:
     return _plain(value, (None, where), NESTING)
 
 
+def copied(value: Any, where: str) -> Any:
+    """``value`` as it is, numbers of any size too, in objects and lists that nobody else has.
+
+    Raises ``ConfigError`` for what JSON cannot carry, as :func:`plain`.
+    """
+    plain(value, where)
+    return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item) for item in cast("Sequence[Any]", value)]
+    return value
+
+
 class TextMeter:
     """Measures a text file in one pass, in blocks of any size, and checks that it is UTF-8.
 

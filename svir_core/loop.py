@@ -29,7 +29,7 @@ import attrs
 from svir_core.check import at_least, choice, expect, instance_of
 from svir_core.errors import ConfigError, MaxRoundsError, MaxToolCallsError, ProtocolError, SvirError
 from svir_core.generation import Generation, GenerationOutcome, Progress
-from svir_core.json_text import plain
+from svir_core.json_text import copied
 from svir_core.loop_limits import LoopLimits
 from svir_core.loop_step import AskApproval, CallModel, Finished, LoopStep, RunTools
 from svir_core.message import Message, Part, Role, ToolCall, ToolResult
@@ -300,13 +300,13 @@ def _held(request: Request) -> Request:
     form = request.response_format
     return request.replace(
         tools=[
-            attrs.evolve(tool, schema=plain(tool.schema, "Tool.schema"), extra=plain(tool.extra, "Tool.extra"))
+            attrs.evolve(tool, schema=copied(tool.schema, "Tool.schema"), extra=copied(tool.extra, "Tool.extra"))
             for tool in request.tools
         ],
-        response_format=attrs.evolve(form, schema=plain(form.schema, "Schema.schema"))
+        response_format=attrs.evolve(form, schema=copied(form.schema, "Schema.schema"))
         if isinstance(form, Schema)
         else form,
-        extra=plain(request.extra, "Request.extra"),
+        extra=copied(request.extra, "Request.extra"),
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from svir_core import json_text
 from svir_core.errors import ConfigError
+from svir_core.wire.json_value import is_array, is_object
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 VALUES = st.recursive(
@@ -64,6 +65,20 @@ def test_what_json_can_carry_is_carried(value: Any) -> None:
     written = orjson.dumps(json_text.plain(value, "here"))
     assert json.loads(written) == value
     assert json.dumps(json.loads(written)) == json.dumps(value)  # key order too
+
+
+@given(VALUES)
+def test_a_copy_is_equal_and_shares_nothing_that_may_change(value: Any) -> None:
+    def containers(value: Any) -> list[int]:
+        inner: list[Any] = list(value.values()) if is_object(value) else value if is_array(value) else []
+        own = [id(value)] if is_object(value) or is_array(value) else []
+        return [*own, *(each for item in inner for each in containers(item))]
+
+    copy = json_text.copied(value, "here")
+    assert json.dumps(copy) == json.dumps(value)  # key order too
+    assert not set(containers(copy)) & set(containers(value))
+    with pytest.raises(ConfigError, match=r"here\[1\] is"):
+        json_text.copied([value, object()], "here")
 
 
 def test_subclasses_and_other_mappings_and_sequences_are_read() -> None:

@@ -107,6 +107,17 @@ def test_resume_takes_limits(limits: Any) -> None:
     assert isinstance(error_of(loop), MaxRoundsError)
 
 
+def test_numbers_of_any_size_are_asked_for_as_they_were_given() -> None:
+    huge: dict[str, Any] = {"maximum": 2**70, "inside": [{"minimum": -(2**70)}]}
+    request = HI.replace(
+        tools=[Tool("f", schema=huge, extra=huge)], response_format=Schema("answer", huge), extra={"a": huge}
+    )
+    loop = ToolLoop(request)
+    assert loop.request == request
+    huge["inside"][0].clear()
+    assert loop.request != request
+
+
 def test_nothing_of_the_callers_is_held_that_may_change() -> None:
     names, decisions = {"f"}, {"a": True, "b": True}
     results, messages = [result("a"), result("b")], list(HI.messages)

@@ -18,10 +18,14 @@ from svir_core import (
     LoopLimits,
     Media,
     Reasoning,
+    Request,
+    Schema,
     ServerError,
     SvirError,
     Text,
+    Tool,
     ToolCall,
+    ToolResult,
     TruncatedStreamError,
     UnsupportedError,
     Usage,
@@ -117,6 +121,25 @@ async def test_two_rounds_whole(api: Api, connect: Callable[..., AsyncClient], t
     assert [result.content for result in results(session.messages[2])] == ["rain in Oslo", "rain in Rome"]
     assert [result.call_id for result in results(session.messages[2])] == [each.id for each in calls]
     assert_at_rest(session)
+
+
+async def test_settings_are_sent_as_those_of_a_call(api: Api, connect: Callable[..., AsyncClient]) -> None:
+    huge = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**70}}}
+
+    class Box:
+        def tools(self) -> list[Tool]:
+            return [Tool("f", "counts", huge, extra={"most": 2**70})]
+
+        async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+            raise AssertionError(call)
+
+    settings: dict[str, Any] = {"tools": Box(), "response_format": Schema("answer", huge), "extra": {"x_most": 2**70}}
+    async with serving(connect, spoken("one", api), spoken("two", api)) as (server, client):
+        await client.complete(Request("m", **settings).user("hi"))
+        await generate(client, None, "hi", model="m", **settings)
+        alone, generated = (request.body for request in server.requests)
+    assert alone == generated
+    assert alone.count(b"%d" % 2**70) == 4
 
 
 async def test_two_rounds_as_they_go_on(api: Api, connect: Callable[..., AsyncClient], tools: Tools) -> None:
