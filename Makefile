@@ -97,6 +97,7 @@ bench: $(BENCH) ## print how fast it is, as ratios
 	$(BIN)/python -m benchmarks.bench_decode
 	$(BIN)/python -m benchmarks.bench_attach
 	$(BIN)/python -m benchmarks.bench_layers
+	$(BIN)/python -m benchmarks.bench_generation
 	$(BIN)/python -m benchmarks.bench_partial
 
 live: $(MODEL) ## run the opt-in tests against a real server (or SVIR_URL and SVIR_MODEL)

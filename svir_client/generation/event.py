@@ -8,7 +8,7 @@ from svir_core.event import Event
 from svir_core.message import ToolResult
 
 
-@attrs.frozen
+@attrs.define(unsafe_hash=True)
 class RoundEvent:
     """An event of the answer of a round; rounds count from 1, and the answer's last event is ``Completed``."""
 

@@ -6,6 +6,7 @@ that cannot be stored has not been made.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +55,7 @@ class Steps:
         self._begun = False
         self._saved = False
         self._stream: Stream | None = None
+        self._ready: Iterator[RoundEvent] = iter(())
         self._results: RoundResults | None = None
         self._traced = TracedGeneration(
             client._layers,
@@ -82,7 +84,7 @@ class Steps:
         await self._save()
 
     async def next(self) -> GenerationEvent | None:
-        """The next event; ``None`` at the end."""
+        """The next event, when none is :meth:`ready`; ``None`` at the end."""
         while True:
             if self._results is not None:
                 results, self._results = self._results, None
@@ -101,11 +103,9 @@ class Steps:
             else:  # it is finished, or waits for somebody
                 return None
 
-    def at_hand(self) -> Iterator[GenerationEvent]:
-        """The events of the round that were read and not handed over."""
-        if self._stream is not None:
-            for event in self._stream._buffer:
-                yield RoundEvent(self._loop.rounds + 1, event)
+    def ready(self) -> RoundEvent | None:
+        """The next event that came with an earlier one; ``None`` when there is none."""
+        return next(self._ready, None)
 
     def __repr__(self) -> str:
         return repr(self._loop)
@@ -122,12 +122,11 @@ class Steps:
     async def _read(self, stream: Stream) -> RoundEvent | None:
         """The next event of the answer; ``None`` when a layer has read it to its end."""
         number = self._loop.rounds + 1
-        async for event in stream:
-            if isinstance(event, Completed):
-                await self._answered(stream)
-            return RoundEvent(number, event)
-        await self._answered(stream)
-        return None
+        events = await stream._next_read()
+        if not events or isinstance(events[0], Completed):
+            await self._answered(stream)
+        self._ready = map(functools.partial(RoundEvent, number), events)
+        return self.ready()
 
     async def _answered(self, stream: Stream) -> None:
         loop = attrs.evolve(self._loop)
@@ -193,6 +192,9 @@ class Steps:
                 finally:
                     if self._begun and self.generation is None:
                         await self._give_up(error)
+        except Exception as failure:
+            tell_progress(failure, self.progress)
+            raise
         finally:
             self._lease.release()
             self._report(error)

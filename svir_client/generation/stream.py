@@ -45,11 +45,11 @@ class GenerationStream(Unique):
         self._over = False
         self._error: SvirError | None = None
         self._working: anyio.CancelScope | None = None
-        self._idle = anyio.Event()
+        self._idle: anyio.Event | None = None
 
     async def __aenter__(self) -> Self:
         if self._entered:
-            raise ConfigError("a GenerationStream is entered once")
+            raise self._refusal("a GenerationStream is entered once")
         self._entered = True
         try:
             steps = self._steps = self._taken()
@@ -77,13 +77,16 @@ class GenerationStream(Unique):
             raise self._error
         steps = self._steps
         if steps is None:
-            raise ConfigError("a GenerationStream was read before it was entered with async with")
+            raise self._refusal("a GenerationStream was read before it was entered with async with")
         if self._over:
             if steps.generation is not None:
                 raise StopAsyncIteration
-            raise ConfigError("a GenerationStream was read after it was closed")
+            raise self._refusal("a GenerationStream was read after it was closed")
         if self._working is not None:
-            raise ConfigError("two tasks read one GenerationStream at the same time")
+            raise self._refusal("two tasks read one GenerationStream at the same time")
+        event: GenerationEvent | None = steps.ready()
+        if event is not None:
+            return event
         event = await self._alone(steps, steps.next)
         if event is None:
             await self._end(steps, None)
@@ -97,6 +100,8 @@ class GenerationStream(Unique):
         """
         if self._working is not None:
             self._working.cancel()
+            if self._idle is None:
+                self._idle = anyio.Event()
             await self._idle.wait()
         if self._steps is not None:
             await self._end(self._steps, None)
@@ -110,7 +115,7 @@ class GenerationStream(Unique):
         """What it came to; raises its error, or ``ConfigError`` when it was not read to its end."""
         generation = None if self._steps is None else self._steps.generation
         if generation is None:
-            raise self._error or ConfigError("the generation was not read to its end, so it came to nothing yet")
+            raise self._error or self._refusal("the generation was not read to its end, so it came to nothing yet")
         return generation
 
     @property
@@ -130,7 +135,7 @@ class GenerationStream(Unique):
     async def _next_read(self) -> list[GenerationEvent]:
         """The next event and those that came with it; none at the end."""
         async for event in self:
-            return [event, *(() if self._steps is None else self._steps.at_hand())]
+            return [event, *(() if self._steps is None else iter(self._steps.ready, None))]
         return []
 
     def _taken(self) -> Steps:
@@ -146,7 +151,6 @@ class GenerationStream(Unique):
 
     async def _alone(self, steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
         """What ``work`` gives. When it raises, and when another task closes this meanwhile, all is over."""
-        self._idle = anyio.Event()
         try:
             try:
                 with anyio.CancelScope() as self._working:
@@ -159,8 +163,15 @@ class GenerationStream(Unique):
             await self._end(steps, None)
         finally:
             self._working = None
-            self._idle.set()
-        raise ConfigError("a GenerationStream was closed by another task while it was read")
+            if self._idle is not None:
+                self._idle.set()
+                self._idle = None
+        raise self._refusal("a GenerationStream was closed by another task while it was read")
+
+    def _refusal(self, detail: str) -> ConfigError:
+        error = ConfigError(detail)
+        error.progress = self.progress
+        return error
 
     async def _end(self, steps: Steps, error: BaseException | None) -> None:
         if self._over:

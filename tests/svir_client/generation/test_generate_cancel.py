@@ -25,7 +25,7 @@ from svir_client import (
 )
 from svir_client.testing import Gate, MockServer, Reply, cancelled_at_every_await
 from svir_client.tracing import GenerationEnd, memory
-from svir_core import Completed, ConfigError, GenerationOutcome, LoopPhase, Request, TextDelta
+from svir_core import Completed, ConfigError, GenerationOutcome, LoopPhase, Progress, Request, TextDelta
 from tests.svir_client.chat import SECONDS, until
 from tests.svir_client.generation.generations import Answer, asks, assert_at_rest, call, read, roles, says, scripted_by
 
@@ -253,7 +253,7 @@ async def test_closed_by_another_task(phase: str) -> None:
         "streaming": Reply.text("Hel", gate, "lo"),
         "tools": Reply.completion(ASKED),
     }[phase]
-    raised: list[Exception] = []
+    raised: list[ConfigError] = []
 
     async def reads(run: GenerationStream) -> None:
         with pytest.raises(ConfigError, match="closed by another task") as caught:
@@ -269,7 +269,8 @@ async def test_closed_by_another_task(phase: str) -> None:
             assert bench.running == 0
             assert_at_rest(session)
             await run.aclose()
-        assert len(raised) == 1
+        assert [error.progress for error in raised] == [run.progress]
+        assert [message.role.value for message in run.progress.messages] == ["user"]
         await client.aclose()
         await server.wait_closed()
         assert session.suspended is not None
@@ -322,9 +323,10 @@ async def test_closed_by_another_task_while_it_is_entered() -> None:
         async with anyio.create_task_group() as tasks:
 
             async def enters() -> None:
-                with pytest.raises(ConfigError, match="closed by another task"):
+                with pytest.raises(ConfigError, match="closed by another task") as caught:
                     async with run:
                         raise AssertionError("it was closed")
+                assert caught.value.progress == Progress()
 
             tasks.start_soon(enters)
             await entered.wait()

@@ -222,10 +222,14 @@ async def test_a_step_that_could_not_be_stored_is_in_the_session_and_stored_with
 async def test_who_leaves_while_the_store_fails_is_told() -> None:
     store = FailingStore(2)
     async with scripted_by("ok") as (_, client), store.session("alice") as session:
-        with pytest.raises(StoreError):
-            async with generate_stream(client, session, "hi", model="m", rollback=True) as run:
+        run = generate_stream(client, session, "hi", model="m", rollback=True)
+        with pytest.raises(StoreError) as caught:
+            async with run:
                 await anext(run)
         assert_at_rest(session)
+        progress = caught.value.progress
+        assert progress is not None
+        assert (progress, len(progress.messages), session.messages) == (run.progress, 1, ())
 
 
 async def test_who_leaves_by_an_exception_while_the_store_fails_has_that_and_a_note() -> None:

@@ -92,8 +92,9 @@ async def test_a_stream_is_entered_once_and_read_inside_its_block(tools: Tools) 
         left = generate_stream(client, None, "hi", model="m")
         async with left:
             pass
-        with pytest.raises(ConfigError, match="read after it was closed"):
+        with pytest.raises(ConfigError, match="read after it was closed") as caught:
             await anext(left)
+        assert caught.value.progress == left.progress != Progress()
         with pytest.raises(ConfigError, match="came to nothing yet"):
             _ = left.generation
 
