@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import anyio
 
-from svir_client import FunctionModel, Session, SessionState, ToolContext, Tools, generate
+from svir_client import FunctionModel, Session, ToolContext, ToolError, Tools, generate
 from svir_core import Completion, FinishReason, Request, Role, ToolCall
 
 tools = Tools()
@@ -16,8 +16,9 @@ tools = Tools()
 @tools.tool(serial=True)
 def increment(by: int, context: ToolContext) -> int:
     """Add to the counter of this conversation."""
-    state: SessionState = context.state
-    return state.update("counter", 0, lambda count: count + by)
+    if context.state is None:
+        raise ToolError("counting needs a session")
+    return context.state.update("counter", 0, lambda count: count + by)
 
 
 def model(request: Request) -> Completion | str:

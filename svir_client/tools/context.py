@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from svir_core.check import instance_of
+
+if TYPE_CHECKING:
+    from svir_client.session import SessionState
 
 
 @attrs.frozen
@@ -27,6 +30,6 @@ class ToolContext:
     session_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     run_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     call_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
-    state: Any = attrs.field(default=None, kw_only=True, repr=False, eq=False)
+    state: SessionState | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
     approved: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, validator=instance_of(frozenset))
     on_error: Callable[[Exception], object] | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)

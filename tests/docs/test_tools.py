@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from svir_client import AsyncClient, Tools
+from svir_client import AsyncClient, FunctionModel, Session, ToolContext, ToolError, Tools, generate
 from svir_client.testing import MockServer, Reply
 from svir_core import Completion, ToolCall
 
@@ -30,7 +30,20 @@ async def test_the_snippets_run() -> None:
             waiting = eval(code, names)
             if inspect.iscoroutine(waiting):
                 await waiting
-    assert names["cache"]
+    assert names["state"].contains("notes")
+
+
+async def test_the_tool_of_the_page_that_remembers_does_so_in_a_session() -> None:
+    names: dict[str, Any] = {"__name__": "page", "tools": Tools(), "ToolContext": ToolContext, "ToolError": ToolError}
+    (remember,) = (snippet for snippet in SNIPPETS if "def remember" in snippet)
+    exec(remember.partition("state = SessionState()")[0], names)
+    asks = Completion("tool_calls", [ToolCall("a", "remember", '{"words": "buy milk"}')])
+    answers = iter((asks, asks, "Noted."))
+    session = Session()
+    with anyio.fail_after(20):
+        async with FunctionModel(lambda _: next(answers)) as client:
+            await generate(client, session, "Remember it, twice.", model="m", tools=names["tools"])
+    assert session.state.get("notes", list) == ["buy milk", "buy milk"]
 
 
 async def test_the_loop_of_the_page() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_type
 
-from svir_client import Toolbox, ToolContext, Tools, call_all
+from svir_client import SessionState, Toolbox, ToolContext, Tools, call_all
 from svir_core import Request, Tool, ToolCall, ToolResult
 
 tools = Tools()
@@ -25,6 +25,7 @@ async def uses(calls: list[ToolCall]) -> None:
     plain: Callable[[int], Coroutine[Any, Any, str]] = bare
     assert_type(await plain(1), str)
     assert_type(with_options(1, ToolContext()), float)
+    assert_type(ToolContext().state, SessionState | None)
     assert_type(tools.add(with_options, name="third"), Tool)
     assert_type(await tools.call(calls[0]), ToolResult)
     assert_type(await tools.call_all(calls), tuple[ToolResult, ...])

@@ -12,7 +12,6 @@ import pytest
 from svir_client import (
     RoundResults,
     Session,
-    SessionState,
     ToolContext,
     ToolError,
     Tools,
@@ -186,8 +185,8 @@ async def test_a_tool_knows_where_its_call_stands() -> None:
     @tools.tool
     async def count(context: ToolContext) -> int:
         seen.append(context)
-        state: SessionState = context.state
-        return state.update("n", 0, lambda n: n + 1)
+        assert context.state is not None
+        return context.state.update("n", 0, lambda n: n + 1)
 
     session = Session("alice")
     async with (

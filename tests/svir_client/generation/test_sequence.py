@@ -348,6 +348,7 @@ async def test_what_tools_keep_in_the_session_is_neither_traced_nor_stored() -> 
 
     @registry.tool
     def remember(context: ToolContext) -> str:
+        assert context.state is not None
         context.state.set("canary-key", "canary-value")
         return "kept"
 

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import attrs
 import pytest
 
-from svir_client import ToolContext, ToolError, Tools
+from svir_client import SessionState, ToolContext, ToolError, Tools
 from svir_core import ConfigError, Image, Request, Text, ToolCall, ToolResult
 from svir_core.request import Toolbox as Listing
 
@@ -211,7 +211,7 @@ async def test_the_context_is_known_by_its_type_alone() -> None:
         got.append(here)
 
     assert list(tools.tools()[0].schema["properties"]) == ["a"]
-    state = {"n": 1}
+    state = SessionState()
     context = ToolContext(session_id="s", run_id="r", state=state)
     assert not (await tools.call(call("f", '{"a": 1}', id="x"), context)).is_error
     assert not (await tools.call_all([call("f", '{"a": 1}', id="y")], context=context))[0].is_error

@@ -11,7 +11,7 @@ import anyio
 import attrs
 import pytest
 
-from svir_client import Toolbox, ToolContext, Tools, Trace, call_all
+from svir_client import SessionState, Toolbox, ToolContext, Tools, Trace, call_all
 from svir_client.tracing import EventType, Level, MemorySink, Outcome, ToolEnd, ToolStart, TraceEvent, memory
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.message import Image, Message, Text, ToolCall, ToolResult
@@ -291,7 +291,7 @@ async def test_a_context_goes_on_as_it_is() -> None:
         seen.append(context)
         return ""
 
-    given = ToolContext(session_id="s", run_id="run", state={"a": 1})
+    given = ToolContext(session_id="s", run_id="run", state=SessionState())
     box = generation(Trace(memory(content=True), capture=True)).tools(tools)
     await box.call(asked("look"), given)
     (here,) = seen
