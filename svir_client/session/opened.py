@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-import anyio
-
+from svir_client.finished import Finished
 from svir_client.session.form import Document, Head, head_text, read_record, system_text
 from svir_client.session.record import SessionRecord
 from svir_client.session.session import Session
@@ -51,7 +50,9 @@ class OpenSession(Unique):
             stored = await claim.read()
             document, unsaved = self._begun() if stored is None else self._stored(stored)
         except BaseException as error:
-            _note(error, await _within(claim.release, "released"))
+            leaving = Finished()
+            _note(error, await _within(leaving, claim.release, "released"))
+            leaving.pass_on(error)
             raise
         self._claim = claim
         self._storage = Storage(claim, unsaved)
@@ -65,12 +66,16 @@ class OpenSession(Unique):
         if storage is None or claim is None:
             raise ConfigError("store.session() was not entered")
         failures: list[SvirError] = []
+        leaving = Finished()
         storage.leave()
         try:
-            failures += await _within(storage.save, "saved")
+            failures += await _within(leaving, storage.save, "saved")
         finally:
             storage.close()
-            failures += await _within(claim.release, "released")
+            failures += await _within(leaving, claim.release, "released")
+        if leaving.cancelled is not None:
+            _note(leaving.cancelled, failures)
+            leaving.pass_on(error)
         if error is None and failures:
             error = failures.pop(0)
             _note(error, failures)
@@ -89,14 +94,13 @@ class OpenSession(Unique):
         return read_record(self._id, stored), Unsaved(len(stored.messages), stored.head, stored.head)
 
 
-async def _within(work: Callable[[], Awaitable[None]], done: str) -> list[SvirError]:
+async def _within(leaving: Finished, work: Callable[[], Awaitable[None]], done: str) -> list[SvirError]:
     """What ``work`` failed with, if it did; no cancellation cuts it short but its own time."""
     try:
-        with anyio.move_on_after(LEAVING_SECONDS, shield=True) as scope:
-            await work()
+        in_time = await leaving.run(work, LEAVING_SECONDS)
     except SvirError as error:
         return [error]
-    return [StoreError(f"it was not {done} within {LEAVING_SECONDS:g} s")] if scope.cancelled_caught else []
+    return [] if in_time else [StoreError(f"it was not {done} within {LEAVING_SECONDS:g} s")]
 
 
 def _note(error: BaseException, failures: list[SvirError]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from typing import TypeVar, cast
 
-import anyio
-
+from svir_client.finished import Finished
 from svir_client.session.form import session_id
 from svir_client.session.record import SessionRecord
 from svir_client.session.sqlite_claim import SqliteClaim, in_thread, read_session
@@ -60,11 +60,16 @@ class SqliteStore(SessionStore):
     async def delete(self, id: str) -> bool:
         """As :meth:`SessionStore.delete`."""
         claim = await self.claim(id)
+        leaving = Finished()
         try:
-            return await claim.delete()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await claim.release()
+            deleted = await claim.delete()
+        except BaseException as error:
+            await leaving.run(claim.release, math.inf)
+            leaving.pass_on(error)
+            raise
+        await leaving.run(claim.release, math.inf)
+        leaving.pass_on(None)
+        return deleted
 
     def __repr__(self) -> str:
         return "<SqliteStore>"

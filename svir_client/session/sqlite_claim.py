@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
+from svir_client.finished import Finished
 from svir_client.session.record import SessionChange, SessionRecord
 from svir_client.session.sqlite_file import Transaction, connect, lock, translated
 from svir_client.session.store import SessionClaim
@@ -64,9 +66,10 @@ class SqliteClaim(SessionClaim, Unique):
         """Take the session: ``SessionInUseError`` when another has it."""
         try:
             await in_thread(self._open)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self.release()
+        except BaseException as error:
+            leaving = Finished()
+            await leaving.run(self.release, math.inf)
+            leaving.pass_on(error)
             raise
 
     async def read(self) -> SessionRecord | None:

@@ -1,0 +1,57 @@
+"""Work that is done to its end, whatever cancels its task meanwhile: a save, the release of a session.
+
+A shielded ``anyio.CancelScope`` holds anyio's own cancellations off. asyncio's ``task.cancel()`` knows no shield, and
+neither does the end of ``asyncio.run``: it breaks the work, which is then begun again, so it has to be such that this
+does no harm. The cancellation is raised when all is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+
+class Finished:
+    """Pieces of work that a task does to their end, one after the other.
+
+    Attributes:
+        cancelled: the latest cancellation that broke one of them; ``None`` when none did.
+    """
+
+    __slots__ = ("cancelled",)
+
+    def __init__(self) -> None:
+        self.cancelled: BaseException | None = None
+
+    async def run(self, work: Callable[[], Awaitable[object]], seconds: float) -> bool:
+        """Whether ``work`` came to its end within ``seconds``, however often it was begun. Raises what it raises."""
+        deadline = anyio.current_time() + seconds
+        while anyio.current_time() < deadline:
+            before = _requests()
+            try:
+                with anyio.CancelScope(deadline=deadline, shield=True) as scope:
+                    await work()
+            except anyio.get_cancelled_exc_class() as error:
+                if _requests() <= before:  # nobody asked this task: the work itself raised it
+                    raise
+                self.cancelled = error
+            else:
+                return not scope.cancelled_caught
+        return False
+
+    def pass_on(self, error: BaseException | None) -> None:
+        """Raise the cancellation, unless the task ends with ``error`` that is one."""
+        if self.cancelled is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
+            raise self.cancelled
+
+
+def _requests() -> int:
+    """How often this task was asked by asyncio to cancel itself; 0 in trio, where only scopes do."""
+    import asyncio  # imported late: it brings ssl
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop of asyncio's runs here
+        return 0
+    return 0 if task is None else task.cancelling()
