@@ -18,6 +18,7 @@ from svir_core.compat import Compatibility
 if TYPE_CHECKING:
     from svir_client.function_model import FunctionModel
     from svir_client.generation import (
+        GenerationEvent,
         GenerationStream,
         GenerationTextStream,
         RoundEvent,
@@ -39,6 +40,7 @@ _LATE: Final = {
     "svir_client.models": ("Capability", "ModelDescriptor"),
     "svir_client.session": ("Session", "SessionState", "SessionStore", "SqliteStore"),
     "svir_client.generation": (
+        "GenerationEvent",
         "GenerationStream",
         "GenerationTextStream",
         "RoundEvent",
@@ -69,6 +71,7 @@ __all__ = (
     "Compatibility",
     "FunctionModel",
     # rounds of model and tools: svir_client.sync has their blocking twins
+    "GenerationEvent",
     "GenerationStream",
     "GenerationTextStream",
     "RoundEvent",

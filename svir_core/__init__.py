@@ -33,6 +33,7 @@ from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta,
 from svir_core.exchange import READ_STREAM, Exchange, ReadError, ReadStream, Retry
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.generation import Generation, GenerationOutcome, Progress
+from svir_core.generation_event import GenerationEvent, RoundEvent, RoundResults
 from svir_core.history import HistoryFault, HistoryFaultCode, check_history
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.limits import Limits
@@ -150,8 +151,11 @@ __all__ = (
     "AskApproval",
     "Finished",
     "Generation",
+    "GenerationEvent",
     "GenerationOutcome",
     "Progress",
+    "RoundEvent",
+    "RoundResults",
     "Prices",
     "cost",
     # what is found out: a recording explained, a history judged

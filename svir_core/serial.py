@@ -23,6 +23,7 @@ from svir_core import (
     event,
     explanation,
     generation,
+    generation_event,
     history,
     http_message,
     limits,
@@ -342,6 +343,8 @@ TABLE: Final = (
         tool_calls=INTEGER,
     ),
     word("generation_outcome", generation.GenerationOutcome),
+    record("round_event", generation_event.RoundEvent, round=INTEGER, event=_EVENT),
+    record("round_results", generation_event.RoundResults, round=INTEGER, results=Array(_tagged(message.ToolResult))),
     record("prices", price.Prices, input=STRING, output=STRING, cache_read=_MAYBE_STRING, cache_write=_MAYBE_STRING),
     # errors
     word("error_kind", errors.ErrorKind),

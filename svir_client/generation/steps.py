@@ -14,7 +14,6 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from svir_client.generation.event import GenerationEvent, RoundEvent, RoundResults
 from svir_client.generation.progress import tell_progress
 from svir_client.tools.context import ToolContext
 from svir_client.tools.pool import call_all
@@ -23,6 +22,7 @@ from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import Completed
 from svir_core.generation import Generation, Progress
+from svir_core.generation_event import GenerationEvent, RoundEvent, RoundResults
 from svir_core.loop import LoopPhase, ToolLoop
 from svir_core.loop_step import CallModel, RunTools
 from svir_core.message import Role, ToolResult

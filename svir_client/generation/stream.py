@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from svir_client.generation.event import GenerationEvent, RoundEvent
 from svir_client.generation.plan import Plan
 from svir_client.generation.progress import tell_progress
 from svir_client.generation.steps import Steps
@@ -17,6 +16,7 @@ from svir_client.unique import Unique
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import TextDelta
 from svir_core.generation import Generation, Progress
+from svir_core.generation_event import GenerationEvent, RoundEvent
 
 if TYPE_CHECKING:
     from typing import Self

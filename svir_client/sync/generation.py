@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from svir_client import generation as twin
 from svir_client.client import AsyncClient
-from svir_client.generation.event import GenerationEvent, RoundEvent
 from svir_client.generation.input import Input
 from svir_client.generation.options import ResumeOptions, TurnOptions
 from svir_client.generation.stream import GenerationStream
@@ -25,6 +24,7 @@ from svir_core.check import expect
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import TextDelta
 from svir_core.generation import Generation, Progress
+from svir_core.generation_event import GenerationEvent, RoundEvent
 from svir_core.secret import Withheld
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from svir_core.errors import (
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.explanation import Attempt, Explanation, Finding
 from svir_core.generation import Generation, GenerationOutcome, Progress
+from svir_core.generation_event import RoundEvent, RoundResults
 from svir_core.history import HistoryFault, HistoryFaultCode
 from svir_core.http_message import Endpoint, HttpRequest, ResponseHead
 from svir_core.json_text import NESTING
@@ -214,6 +215,8 @@ GOLDEN: dict[str, Any] = {
         [ToolCall("c", "f", "{}")],
     ),
     "generation outcome": GenerationOutcome.ANSWERED,
+    "round event": RoundEvent(2, TextDelta("hi")),
+    "round results": RoundResults(2, (ToolResult("c", "done"), ToolResult("d", "no", is_error=True))),
     "progress": Progress(Completion(FinishReason.STOP), [Message.user("hi")], Usage(output=0), 2, 3),
     "no progress": Progress(),
     "prices": Prices(input="0.1", output=2, cache_read="0.01", cache_write=0),

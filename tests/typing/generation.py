@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never, assert_type
+from typing import Unpack, assert_never, assert_type
 
 import attrs
 
 from svir_client import (
     AsyncClient,
     Client,
+    GenerationEvent,
     GenerationStream,
     ModelDescriptor,
     RoundEvent,
@@ -23,6 +24,7 @@ from svir_client import (
     resume_stream,
     sync,
 )
+from svir_client.generation import Input, ResumeOptions, TurnOptions
 from svir_client.sync import SyncGenerationStream
 from svir_core import Event, Generation, Image, LoopLimits, Message, Progress, SvirError, ToolCall, ToolResult
 
@@ -60,6 +62,14 @@ async def streamed(client: AsyncClient, session: Session) -> None:
         assert_type(run.progress, Progress)
     async with resume_stream(client, session) as run:
         assert_type([piece async for piece in run.text()], list[str])
+
+
+async def passed_on(client: AsyncClient, input: Input, **options: Unpack[TurnOptions]) -> list[GenerationEvent]:
+    session, again = Session(), ResumeOptions(rollback=True, model="m")
+    async with generate_stream(client, session, input, model="m", **options) as run:
+        events = [event async for event in run]
+    assert_type(await resume(client, session, **again), Generation)
+    return events
 
 
 def failed(error: SvirError) -> None:

@@ -1,4 +1,7 @@
-"""What a generation tells while it goes on: every event of every round, and the results of its calls."""
+"""What a generation tells while it goes on: every event of every round, and the results of its calls (50, Loop).
+
+An event of a round is slotted but not frozen, as those of an answer are: there is one for each token.
+"""
 
 from __future__ import annotations
 
