@@ -27,6 +27,7 @@ from svir_core import (
     Text,
     ToolCall,
     ToolLoop,
+    ToolResult,
 )
 from tests.svir_core.loops import at_phase, error_of
 
@@ -44,7 +45,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 async def test_the_snippets_run() -> None:
-    assert len(SNIPPETS) == 6
+    assert len(SNIPPETS) == 7
     names: dict[str, Any] = {"__name__": "page"}
     with anyio.fail_after(30):
         for number, snippet in enumerate(SNIPPETS):
@@ -66,6 +67,27 @@ async def test_the_loop_of_the_page() -> None:
         async with FunctionModel(model) as client:
             generation = await names["ask"](client, "m", "An umbrella?")
     assert (generation.text, generation.rounds, generation.tool_calls) == ("Yes.", 2, 1)
+
+
+async def test_the_approval_of_the_page() -> None:
+    def model(request: Request) -> Completion:
+        calls = [ToolCall(id, "delete", f'{{"path": "{id}"}}') for id in "ab"]
+        if len(request.messages) == 1:
+            return Completion(FinishReason.TOOL_CALLS, calls)
+        return Completion(FinishReason.STOP, [Text("Done.")])
+
+    async def ask_somebody(call: ToolCall) -> bool:
+        return call.id == "a"
+
+    names: dict[str, Any] = {"__name__": "page"}
+    for snippet in (SNIPPETS[0], SNIPPETS[-2], SNIPPETS[-1]):
+        exec(snippet.partition("\nloop = ")[0], names)
+    with anyio.fail_after(20):
+        async with FunctionModel(model) as client:
+            generation = await names["clean_up"](client, "m", ask_somebody)
+    results = [part for message in generation.messages for part in message.parts if isinstance(part, ToolResult)]
+    assert [(result.call_id, result.is_error) for result in results] == [("a", False), ("b", True)]
+    assert results[0].content == "a was deleted"
 
 
 def test_every_phase_is_in_the_table_with_its_step_and_the_methods_that_it_takes() -> None:

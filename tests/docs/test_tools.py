@@ -46,15 +46,17 @@ async def test_the_tool_of_the_page_that_remembers_does_so_in_a_session() -> Non
     assert session.state.get("notes", list) == ["buy milk", "buy milk"]
 
 
-async def test_the_loop_of_the_page() -> None:
+@pytest.mark.parametrize("function", ["ask", "by_hand"])
+async def test_the_loops_of_the_page(function: str) -> None:
     names: dict[str, Any] = {}
     exec(SNIPPETS[0], names)
+    exec(next(snippet for snippet in SNIPPETS if "def by_hand" in snippet), names)
     asks = Reply.completion(
         Completion("tool_calls", [ToolCall("a", "lookup", '{"value": 7}'), ToolCall("b", "lookup", '{"value": "8"}')])
     )
     with anyio.fail_after(20):
         async with MockServer(asks, Reply.text("It is 14.")) as server, AsyncClient.openai(server.origin) as client:
-            assert await names["ask"](client, "m", "What is 7?") == "It is 14."
+            assert await names[function](client, "m", "What is 7?") == "It is 14."
             first, second = (request.json() for request in server.requests)
     assert [tool["function"]["name"] for tool in first["tools"]] == ["lookup"]
     assert [message["content"] for message in second["messages"][-2:]] == [
