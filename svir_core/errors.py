@@ -139,10 +139,6 @@ class SvirError(Exception):
             "progress": self.progress,
         }
 
-    def without_progress(self) -> SvirError:
-        """The error as it was before it ended a generation: a new one, without a traceback."""
-        return _rebuild(type(self), self.detail, self._fields() | {"progress": None})
-
     def __repr__(self) -> str:
         status = "" if self.status is None else f", status={self.status}"
         return f"{type(self).__name__}({self.detail!r}{status})"

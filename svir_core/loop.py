@@ -30,6 +30,7 @@ from svir_core.check import at_least, choice, expect, instance_of
 from svir_core.errors import ConfigError, MaxRoundsError, MaxToolCallsError, ProtocolError, SvirError
 from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.json_text import copied
+from svir_core.kept_error import kept_error
 from svir_core.loop_limits import LoopLimits
 from svir_core.loop_step import AskApproval, CallModel, Finished, LoopStep, RunTools
 from svir_core.message import Message, Part, Role, ToolCall, ToolResult
@@ -136,7 +137,7 @@ class ToolLoop:
         """What is to be done; the same until it was told of. Raises the error that the loop failed with, its
         ``progress`` set."""
         if self.error is not None:
-            error = self.error.without_progress()
+            error = kept_error(self.error)
             error.progress = self.progress
             raise error
         if self.completion is None or self.phase is LoopPhase.MODEL:
@@ -181,10 +182,11 @@ class ToolLoop:
         self._store(answer, given)
 
     def failed(self, error: SvirError) -> None:
-        """The step could not be done. ``next()`` raises ``error`` from now on, until :meth:`resume`."""
+        """The step could not be done. ``next()`` raises ``error`` from now on, until :meth:`resume`; one of a caller's
+        own class as one of the nearest class of svir's, and without what has no JSON form."""
         if self.phase is LoopPhase.FINISHED or self.error is not None:
             raise ConfigError("failed() is for a loop that goes on")
-        self.error = expect(error, SvirError, "the error of a step").without_progress()
+        self.error = kept_error(expect(error, SvirError, "the error of a step"))
 
     def resume(self, limits: LoopLimits | None = None) -> None:
         """Go on after an error, at the step that failed, with other ``limits`` where these are given.

@@ -9,10 +9,10 @@ from svir_core.generation import Progress
 
 
 def tell_progress(error: Exception, progress: Progress) -> None:
-    """Set it as ``error.progress``. One of somebody else's stays without that refuses attributes, or has another
-    ``progress`` of its own."""
+    """Set it as ``error.progress``. One of somebody else's stays without that refuses it, by whatever it raises, or has
+    another ``progress`` of its own."""
     told: Any = error
-    with contextlib.suppress(AttributeError):
+    with contextlib.suppress(Exception):
         if isinstance(getattr(told, "progress", None), Progress | None):
             told.progress = progress
 

@@ -6,20 +6,22 @@ that cannot be stored has not been made.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.lowlevel
 import attrs
 
+from svir_client.finished import Finished
 from svir_client.generation.progress import tell_progress
 from svir_client.tools.context import ToolContext
 from svir_client.tools.pool import call_all
 from svir_client.tools.registry import Tools
 from svir_client.tracing.traced_generation import TracedGeneration
-from svir_core.errors import ConfigError, SvirError
+from svir_core.errors import SvirError
 from svir_core.event import Completed
 from svir_core.generation import Generation, Progress
 from svir_core.generation_event import GenerationEvent, RoundEvent, RoundResults
@@ -52,6 +54,7 @@ class Steps:
         self._plan = plan
         self._loop = loop
         self._run_id = run_id
+        self._before = session.suspended if plan.rollback and plan.input is not None else None
         self._begun = False
         self._saved = False
         self._stream: Stream | None = None
@@ -182,16 +185,18 @@ class Steps:
         ``error`` is what ended it; ``None`` when it came to its end, or was left. Raises ``StoreError`` when it was
         left and that could not be stored.
         """
-        if isinstance(error, Exception):
-            tell_progress(error, self.progress)
+        leaving = Finished()
         try:
-            with anyio.CancelScope(shield=True):
-                try:
+            if isinstance(error, Exception):
+                tell_progress(error, self.progress)
+            try:
+                with anyio.CancelScope(shield=True):
                     if self._stream is not None:
                         await self._stream.aclose()
-                finally:
-                    if self._begun and self.generation is None:
-                        await self._give_up(error)
+            finally:
+                if self._begun and self.generation is None:
+                    await self._give_up(error, leaving)
+            leaving.pass_on(error)
         except Exception as failure:
             tell_progress(failure, self.progress)
             raise
@@ -199,29 +204,22 @@ class Steps:
             self._lease.release()
             self._report(error)
 
-    async def _give_up(self, error: BaseException | None) -> None:
-        if self._plan.rollback:
-            self._lease.truncate(self._loop.start)
-            self._lease.suspend(None)
-        else:
-            self._suspend(error)
-        with anyio.move_on_after(SAVE_SECONDS):  # else the next save writes it: the session has it
-            try:
-                await self._lease.save()
-            except SvirError as failure:
-                if error is None:
-                    raise
-                error.add_note(f"on leaving the generation: {failure.detail}")
+    async def _give_up(self, error: BaseException | None, leaving: Finished) -> None:
+        with _noted(error):
+            if self._plan.rollback:
+                self._lease.truncate(self._loop.start)
+                self._lease.suspend(self._before)
+            else:
+                self._suspend(error)
+        with _noted(error):  # when its time is over the next save writes it: the session has it
+            await leaving.run(self._lease.save, SAVE_SECONDS)
 
     def _suspend(self, error: BaseException | None) -> None:
         """Keep the loop that goes on another time; it knows why it does not go on now."""
         loop = attrs.evolve(self._loop)
         if isinstance(error, SvirError) and loop.error is None and loop.phase is not LoopPhase.FINISHED:
             loop.failed(error)
-        try:
-            self._lease.suspend(loop)
-        except ConfigError:  # an error of the caller's own class has no JSON form
-            self._lease.suspend(self._loop)
+        self._lease.suspend(loop)
 
     def _report(self, error: BaseException | None) -> None:
         generation = self.generation
@@ -229,3 +227,15 @@ class Steps:
             self._traced.end(generation)
         else:
             self._traced.failed(error, self._loop.progress)
+
+
+@contextlib.contextmanager
+def _noted(error: BaseException | None) -> Generator[None]:
+    """What fails on leaving is noted on ``error``, which the generation was left by, and raised without one."""
+    try:
+        yield
+    except Exception as failure:
+        if error is None:
+            raise
+        words = failure.detail if isinstance(failure, SvirError) else type(failure).__name__
+        error.add_note(f"on leaving the generation: {words}")

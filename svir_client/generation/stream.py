@@ -43,6 +43,7 @@ class GenerationStream(Unique):
         self._entered = False
         self._steps: Steps | None = None
         self._over = False
+        self._ending: anyio.Event | None = None
         self._error: SvirError | None = None
         self._working: anyio.CancelScope | None = None
         self._idle: anyio.Event | None = None
@@ -174,12 +175,16 @@ class GenerationStream(Unique):
         return error
 
     async def _end(self, steps: Steps, error: BaseException | None) -> None:
-        if self._over:
-            return
+        if self._ending is not None:
+            return await self._ending.wait()
+        ending = self._ending = anyio.Event()
         self._over = True
         if isinstance(error, SvirError):
             self._error = error
-        await steps.close(error)
+        try:
+            await steps.close(error)
+        finally:
+            ending.set()
 
 
 class GenerationTextStream(Unique):

@@ -27,6 +27,7 @@ from svir_core import (
     SvirError,
     Usage,
 )
+from svir_core.kept_error import kept_error
 from tests.svir_client.generation.generations import (
     Answer,
     asks,
@@ -97,7 +98,7 @@ async def test_an_error_of_a_round_leaves_what_was_complete_and_says_how_far_it_
     suspended = session.suspended
     assert suspended is not None
     if isinstance(error, SvirError):
-        assert suspended.error == error.without_progress()
+        assert suspended.error == kept_error(error)
         assert isinstance(error, ServerError)
     else:
         assert suspended.error is None
