@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 from anyio.from_thread import start_blocking_portal
 
-from examples.provider import connect, line, model_of, parsed, parser, run
+from examples.provider import connect, line, model_of, parsed, parser, run, words
 from svir_client import Client, ModelDescriptor, Session, SqliteStore
 from svir_client.sync import generate_stream
 from svir_client.testing import MockServer, RecordedRequest, Reply
@@ -32,7 +32,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     """The command line, checked."""
     options = parser("chatbot", "Talk to a model.")
     options.add_argument("--system", metavar="TEXT", help=f"the instruction; by default: {SYSTEM}")
-    options.add_argument("--prompt", metavar="TEXT", help="ask this, and end")
+    options.add_argument("--prompt", metavar="TEXT", type=words, help="ask this, and end")
     options.add_argument("--store", metavar="FILE", help="keep the conversation in this SQLite file")
     options.add_argument("--session", metavar="ID", help="which conversation of the store; by default: chat")
     chosen = parsed(options, given)

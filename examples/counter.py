@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import anyio
 
+from examples.provider import bare, run
 from svir_client import FunctionModel, Session, ToolContext, ToolError, Tools, generate
 from svir_core import Completion, FinishReason, Request, Role, ToolCall
 
@@ -29,7 +30,7 @@ def model(request: Request) -> Completion | str:
     return Completion(FinishReason.TOOL_CALLS, calls)
 
 
-async def main() -> None:
+async def count() -> None:
     session = Session(system="Count with the tool.")
     async with FunctionModel(model) as client:
         answer = await generate(client, session, "Count two and three.", model="in this process", tools=tools)
@@ -37,5 +38,11 @@ async def main() -> None:
     print(f"counter = {session.state.get('counter', int)}, {answer.rounds} rounds, {answer.tool_calls} calls")
 
 
+def main(given: list[str]) -> None:
+    """See the module's text."""
+    bare("counter", "A function is the model, and its tools count.").parse_args(given)
+    anyio.run(count)
+
+
 if __name__ == "__main__":
-    anyio.run(main)
+    run(main)

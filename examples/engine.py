@@ -1,8 +1,8 @@
 """An engine that goes on after it was killed: it drives the loop itself, and writes down each effect before it happens.
 
-python -m examples.engine                                    # a scripted model, and a journal that is thrown away
-python -m examples.engine JOURNAL                            # the same; kill it, start it again, and it goes on
-python -m examples.engine JOURNAL URL MODEL [KEY_VARIABLE]   # against a server of yours, by Chat Completions
+python -m examples.engine              # a scripted model, and a journal that is thrown away
+python -m examples.engine JOURNAL      # the same; kill it, start it again, and it goes on
+python -m examples.engine JOURNAL --base-url http://127.0.0.1:1234 --model qwen3-27b    # --key-env NAME
 
 The loop is pure: told the same, it asks for the same. So a journal of what it was told is all that there is to keep,
 and a restart tells it again. One process at a time has a journal.
@@ -10,18 +10,19 @@ and a restart tells it again. One process at a time has a journal.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import anyio
 import attrs
 import orjson
 
-from svir_client import AsyncClient, FunctionModel, Toolbox, Tools
+from examples.provider import chat_client, chat_parsed, chat_parser, run
+from svir_client import AsyncClient, FunctionModel, Toolbox, ToolContext, Tools, call_all
 from svir_core import (
     AskApproval,
     CallModel,
@@ -32,6 +33,7 @@ from svir_core import (
     RunTools,
     SvirError,
     Text,
+    Tool,
     ToolCall,
     ToolLoop,
     ToolResult,
@@ -39,21 +41,41 @@ from svir_core import (
 )
 
 START: Final = ("start",)
+FIRST: Final = b'{"end":["start"],'
+"""What every journal begins with."""
+
+
+class NoJournalError(Exception):
+    """The file is none, and was left as it is."""
 
 
 class Journal:
-    """What was about to be done, and what came of it: a line of JSON each, on the disk before anything else happens."""
+    """What was about to be done, and what came of it: a line of JSON each, on the disk before anything else happens.
+
+    ``NoJournalError`` for a file that holds something else, ``OSError`` for one that cannot be opened.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = open(path, "a+b")  # noqa: SIM115 - closed by close()
-        self._file.seek(0)
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        self._file.truncate(whole)  # a line that was cut off was never written
         self._begun: set[tuple[Any, ...]] = set()
         self._outcomes: dict[tuple[Any, ...], Any] = {}
-        for line in data[:whole].split(b"\n")[:-1]:
-            self._note(orjson.loads(line))
+        self._file = open(path, "a+b")  # noqa: SIM115 - closed by close()
+        try:
+            self._file.seek(0)
+            self._read(self._file.read())
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, data: bytes) -> None:
+        if data[: len(FIRST)] != FIRST[: len(data)]:
+            raise NoJournalError
+        *lines, cut_off = data.split(b"\n")
+        try:
+            for line in lines:
+                self._note(orjson.loads(line))
+        except (ValueError, LookupError, TypeError):  # a ConfigError is a ValueError
+            raise NoJournalError from None
+        self._file.truncate(len(data) - len(cut_off))  # a line that was cut off was never written
 
     def begun(self, key: tuple[Any, ...]) -> bool:
         """Whether this was about to be done."""
@@ -106,6 +128,32 @@ def at_least_once(call: ToolCall) -> None:
 
 
 @attrs.frozen
+class Journaled:
+    """The tools of one round: a call whose result is recorded is not run again."""
+
+    box: Toolbox
+    journal: Journal
+    round: int
+    unfinished: Policy
+
+    def tools(self) -> Iterable[Tool]:
+        return self.box.tools()
+
+    async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+        key = ("tool", self.round, call.id)
+        result: ToolResult | None = self.journal.outcome(key)
+        if result is not None:
+            return result
+        if self.journal.begun(key):
+            result = self.unfinished(call)
+        if result is None:
+            self.journal.begin(key)
+            result = await self.box.call(call, context)
+        self.journal.end(key, result)
+        return result
+
+
+@attrs.frozen
 class Engine:
     """One generation, with a journal."""
 
@@ -127,7 +175,8 @@ class Engine:
                     except SvirError as error:
                         loop.failed(error)  # which next() raises with the progress
                 case RunTools(calls, round):
-                    loop.tools_answered(await self._results(calls, round, loop.limits.parallel))
+                    box = Journaled(self.tools, self.journal, round, self.unfinished)
+                    loop.tools_answered(await call_all(box, calls, limit=loop.limits.parallel))
                 case AskApproval(calls):
                     loop.approved(dict.fromkeys((call.id for call in calls), False))  # nobody is here to ask
                 case finished:
@@ -141,32 +190,6 @@ class Engine:
         answer: Completion = self.journal.outcome(key)
         return answer
 
-    async def _results(self, calls: tuple[ToolCall, ...], round: int, parallel: int) -> list[ToolResult]:
-        results: list[ToolResult] = []
-        places = anyio.Semaphore(parallel)
-
-        async def one(call: ToolCall) -> None:
-            async with places:
-                results.append(await self._result(call, round))
-
-        async with anyio.create_task_group() as group:
-            for call in calls:
-                group.start_soon(one, call)
-        return results
-
-    async def _result(self, call: ToolCall, round: int) -> ToolResult:
-        key = ("tool", round, call.id)
-        result: ToolResult | None = self.journal.outcome(key)
-        if result is not None:
-            return result
-        if self.journal.begun(key):
-            result = self.unfinished(call)
-        if result is None:
-            self.journal.begin(key)
-            result = await self.tools.call(call)
-        self.journal.end(key, result)
-        return result
-
 
 # --- a trip -----------------------------------------------------------------------------------------------
 
@@ -174,14 +197,14 @@ tools = Tools()
 
 
 @tools.tool
-def book(what: str) -> str:
+async def book(what: str) -> str:
     """Book a flight or a hotel."""
     print(f"  booked: {what}")
     return f"booked: {what}"
 
 
 @tools.tool
-def write(text: str) -> str:
+async def write(text: str) -> str:
     """Write to the traveller."""
     print(f"  wrote: {text}")
     return "sent"
@@ -206,18 +229,34 @@ def trip(model: str) -> ToolLoop:
     return ToolLoop(Request(model, system="Use the tools.", tools=tools).user("Book me a trip to Oslo."))
 
 
-async def main(arguments: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path, *server = arguments or [str(pathlib.Path(folder) / "journal")]
-        url, model, *key = server or ["", "scripted"]
-        journal = Journal(path)
-        try:
-            client = AsyncClient.openai(url, api_key_env=key[0] if key else None) if url else FunctionModel(scripted)
-            async with client:
-                print((await Engine(client, tools, journal).run(trip(model))).text)
-        finally:
-            journal.close()
+async def travel(client: AsyncClient, model: str, journal: Journal) -> str:
+    async with client:
+        return (await Engine(client, tools, journal).run(trip(model))).text
+
+
+def opened(path: str) -> Journal:
+    """The journal. ``SystemExit`` that says why there is none."""
+    try:
+        return Journal(path)
+    except NoJournalError:
+        problem = "is no journal of this program, and was left as it is"
+    except OSError as error:
+        problem = f"cannot be opened: {error.strerror}"
+    raise SystemExit(f"{path} {problem}")
+
+
+def main(given: list[str]) -> None:
+    """See the module's text."""
+    arguments = chat_parser("engine", "A generation that goes on after it was killed.")
+    arguments.add_argument("journal", nargs="?", metavar="JOURNAL", help="a file of its own; without it, a new one")
+    options = chat_parsed(arguments, given)
+    client = FunctionModel(scripted) if options.base_url is None else chat_client(options)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.closing(opened(options.journal or str(pathlib.Path(folder) / "journal"))) as journal,
+    ):
+        print(anyio.run(travel, client, options.model or "scripted", journal))
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1:])
+    run(main)

@@ -15,7 +15,7 @@ import zlib
 
 import attrs
 
-from examples.provider import PROVIDERS, Provider, connect, model_of, parsed, parser, run
+from examples.provider import PROVIDERS, Provider, connect, model_of, parsed, parser, run, words
 from svir_client import Client, ModelDescriptor
 from svir_client.models import CATALOGUE
 from svir_client.sync import generate
@@ -47,7 +47,9 @@ def arguments(given: list[str]) -> argparse.Namespace:
     options = parser("multimodal", "Ask a model about pictures, sound and files.")
     for name, make in (("--image", image), ("--audio", media), ("--file", file)):
         options.add_argument(name, metavar="PATH", action="append", type=make, dest="parts", help="may come again")
-    options.add_argument("--prompt", metavar="TEXT", default="Describe what you are given.", help="what to ask")
+    options.add_argument(
+        "--prompt", metavar="TEXT", type=words, default="Describe what you are given.", help="what to ask"
+    )
     chosen = parsed(options, given)
     if (chosen.api is None) is not (chosen.parts is None):
         options.error("name an API and at least one --image, --audio or --file; or nothing, for a script's answers")

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 
 import attrs
 
-from svir_client import Capability, Client, ModelDescriptor, models
+from svir_client import AsyncClient, Capability, Client, ModelDescriptor, models
 from svir_core import ErrorKind, SvirError
 from svir_core.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from svir_core.wire.api import Api
@@ -65,11 +65,22 @@ ADVICE: Mapping[ErrorKind, str] = {
 }
 """What to do, for errors that a user of the command line can do something about."""
 
+REFUSED = "the server is there, and refused: server_message() of the error has its words, which are not shown"
+
 
 def line(error: SvirError) -> str:
     """The error as one line: svir's words, which show no key and nothing that a server said, and what to do."""
-    advice = ADVICE.get(error.kind)
-    return error.detail if advice is None else f"{error.detail} ({advice})"
+    answered = error.kind is ErrorKind.TRANSPORT and error.status is not None
+    advice = REFUSED if answered else ADVICE.get(error.kind)
+    detail = error.detail.replace("allow_http=True", "--allow-http")  # what it is called here
+    return detail if advice is None else f"{detail} ({advice})"
+
+
+def words(text: str) -> str:
+    """An option that says something."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("say something: it is empty")
+    return text
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -90,15 +101,49 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{message} (see --help)\n")
 
 
+def bare(program: str, description: str) -> Parser:
+    """A command line without options."""
+    return Parser(f"python -m examples.{program}", description=description, allow_abbrev=False)
+
+
+def _address(arguments: Parser, key_env: str) -> None:
+    arguments.add_argument("--base-url", metavar="URL", help="https, or http to this machine")
+    arguments.add_argument("--allow-http", action="store_true", help="http to another machine too")
+    arguments.add_argument("--key-env", metavar="NAME", help=key_env)
+
+
+def chat_parser(program: str, description: str) -> Parser:
+    """The options of a program that a script answers, or a server of yours by Chat Completions."""
+    arguments = bare(program, description)
+    _address(arguments, "the variable that has the key, where one is needed")
+    arguments.add_argument("--model", metavar="ID", help="the server's name for it")
+    return arguments
+
+
+def chat_parsed(arguments: Parser, given: list[str]) -> argparse.Namespace:
+    """The command line, checked: a server and a model go together."""
+    options = arguments.parse_args(given)
+    if (options.base_url is None) is not (options.model is None):
+        arguments.error("name both --base-url and --model; or neither, for a script's answers")
+    if options.base_url is None and (options.key_env is not None or options.allow_http):
+        arguments.error("name the server first: --base-url")
+    return options
+
+
+def chat_client(options: argparse.Namespace) -> AsyncClient:
+    """The client of that server. ``SystemExit`` that names the variable when the key is not there."""
+    _key_is_there(options.key_env)
+    return AsyncClient.openai(options.base_url, api_key_env=options.key_env, allow_http=options.allow_http)
+
+
 def parser(program: str, description: str) -> Parser:
-    """The options that every such program takes."""
-    arguments = Parser(f"python -m examples.{program}", description=description, allow_abbrev=False)
+    """The options that every program takes that talks to any API."""
+    arguments = bare(program, description)
     arguments.add_argument("api", nargs="?", choices=[*PROVIDERS], help="without it, a script answers on this machine")
     arguments.add_argument("--model", metavar="ID", help="one of no catalogue takes text, and what it --can")
-    words = [capability.value for capability in Capability]
-    arguments.add_argument("--can", metavar="WORD", action="append", choices=words, help="such as image_input")
-    arguments.add_argument("--base-url", metavar="URL", help="https, or http to this machine")
-    arguments.add_argument("--key-env", metavar="NAME", help="the variable that has the key; needed beside --base-url")
+    can = [capability.value for capability in Capability]
+    arguments.add_argument("--can", metavar="WORD", action="append", choices=can, help="such as image_input")
+    _address(arguments, "the variable that has the key; needed beside --base-url")
     arguments.add_argument("--max-tokens", metavar="N", type=int, help="of an answer")
     arguments.add_argument("--extra", metavar="JSON", type=_object, default={}, help="further fields of the request")
     return arguments
@@ -108,7 +153,7 @@ def parsed(arguments: Parser, given: list[str]) -> argparse.Namespace:
     """The command line, checked: what is said of an API needs its name."""
     options = arguments.parse_args(given)
     of_an_api = (options.model, options.can, options.base_url, options.key_env, options.max_tokens, options.extra)
-    if options.api is None and any(of_an_api):
+    if options.api is None and (any(of_an_api) or options.allow_http):
         arguments.error(f"name the API first: {', '.join(PROVIDERS)}")
     return options
 
@@ -133,10 +178,14 @@ def connect(options: argparse.Namespace) -> Client:
     variable: str | None = options.key_env
     if variable is None and options.base_url is None:
         variable = provider.key_variable
+    _key_is_there(variable)
+    url = provider.hosted if options.base_url is None else options.base_url
+    return provider.connect(url, api_key_env=variable, allow_http=options.allow_http)
+
+
+def _key_is_there(variable: str | None) -> None:
     if variable is not None and not os.environ.get(variable):
         raise SystemExit(f"there is no key in {variable}: set it, or name another variable by --key-env")
-    url = provider.hosted if options.base_url is None else options.base_url
-    return provider.connect(url, api_key_env=variable)
 
 
 def run(main: Callable[[list[str]], None]) -> None:

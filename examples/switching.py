@@ -14,6 +14,7 @@ import anyio
 import orjson
 
 from examples.four_apis import CONSTRUCTORS, SPOKEN
+from examples.provider import bare, run
 from svir_client import Session, Tools, generate
 from svir_client.testing import MockServer, Reply
 from svir_core import Completed, Completion, FinishReason, Opaque, Reasoning, Text, ToolCall
@@ -60,11 +61,17 @@ async def visit(session: Session, word: str, turn: int) -> str:
     return f"{answer.text} {len(session.messages)} messages; thoughts that went back: {', '.join(marks) or 'none'}"
 
 
-async def main() -> None:
+async def travel() -> None:
     session = Session(system="Use the tool.")
     for turn, word in enumerate(ROUTE, 1):
         print(f"{word}: {await visit(session, word, turn)}")
 
 
+def main(given: list[str]) -> None:
+    """See the module's text."""
+    bare("switching", "One conversation that moves over all four APIs.").parse_args(given)
+    anyio.run(travel)
+
+
 if __name__ == "__main__":
-    anyio.run(main)
+    run(main)

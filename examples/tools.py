@@ -1,7 +1,7 @@
 """A model that calls functions of yours, until it has its answer.
 
-python -m examples.tools                             # against a scripted server
-python -m examples.tools URL MODEL [KEY_VARIABLE]    # against a server of yours, by Chat Completions
+python -m examples.tools                                                       # against a scripted server
+python -m examples.tools --base-url http://127.0.0.1:1234 --model qwen3-27b    # by Chat Completions; --key-env NAME
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import anyio
 
+from examples.provider import chat_client, chat_parsed, chat_parser, run
 from svir_client import AsyncClient, ToolError, Tools
 from svir_client.testing import MockServer, Reply
 from svir_core import Completion, FinishReason, Request, ToolCall
@@ -67,14 +68,20 @@ async def scripted() -> str:
         return await ask(client, "scripted", "What are two apples?")
 
 
-async def main(arguments: list[str]) -> None:
-    if not arguments:
-        print(await scripted())
-        return
-    url, model, *more = arguments
-    async with AsyncClient.openai(url, api_key_env=more[0] if more else None) as client:
-        print(await ask(client, model, "What are two apples and a pear together?"))
+async def real(client: AsyncClient, model: str) -> str:
+    """Against a server of yours."""
+    async with client:
+        return await ask(client, model, "What are two apples and a pear together?")
+
+
+def main(given: list[str]) -> None:
+    """See the module's text."""
+    options = chat_parsed(chat_parser("tools", "A model that calls functions."), given)
+    if options.base_url is None:
+        print(anyio.run(scripted))
+    else:
+        print(anyio.run(real, chat_client(options), options.model))
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1:])
+    run(main)

@@ -229,7 +229,6 @@ def test_a_command_line_that_is_wrong(arguments: list[str], says: str, capsys: p
         (["--base-url", "http://127.0.0.1:1", "--max-tokens", "0"], "max_output_tokens"),
         (["--base-url", "http://127.0.0.1:1", "--extra", '{"messages": []}'], "messages"),
         (["--base-url", "http://127.0.0.1:1", "--store", "/"], "--store"),
-        (["--base-url", "http://127.0.0.1:1", "--prompt", ""], "empty text"),
     ],
 )
 def test_what_the_client_refuses_is_one_line(arguments: list[str], says: str) -> None:

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from examples.counter import main
+from examples.counter import count
 
 SAID = ["The counter was incremented twice.", "counter = 5, 2 rounds, 2 calls"]
 
 
 @pytest.mark.anyio
 async def test_it_counts_to_five(capsys: pytest.CaptureFixture[str]) -> None:
-    await main()
+    await count()
     assert capsys.readouterr().out.splitlines() == SAID
 
 

@@ -14,7 +14,19 @@ import attrs
 import orjson
 import pytest
 
-from examples.engine import ANSWERS, Engine, Journal, Policy, at_least_once, at_most_once, scripted, trip
+from examples import engine
+from examples.engine import (
+    ANSWERS,
+    FIRST,
+    Engine,
+    Journal,
+    NoJournalError,
+    Policy,
+    at_least_once,
+    at_most_once,
+    scripted,
+    trip,
+)
 from svir_client import FunctionModel, Tools
 from svir_core import (
     Completion,
@@ -26,6 +38,7 @@ from svir_core import (
     ToolResult,
     TransportError,
 )
+from tests.examples.program import refused
 
 pytestmark = pytest.mark.anyio
 
@@ -239,6 +252,43 @@ async def test_what_was_started_goes_on_whatever_is_started_now(path: pathlib.Pa
     assert await World().die(DyingJournal(path, 1, Moment.AFTER))
     generation = await World().run(Journal(path), start=ToolLoop(Request("other").user("Something else.")))
     assert generation == await whole(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"# a text\n",
+        b"\n",
+        b"no line at all",
+        b'{"begin":["model",1]}\n',
+        FIRST + b"\n",
+        FIRST + b'"outcome":{"type":"nothing"}}\nmore',
+    ],
+)
+def test_a_file_that_is_no_journal_is_left_as_it_is(data: bytes, path: pathlib.Path) -> None:
+    path.write_bytes(data)
+    with pytest.raises(NoJournalError):
+        Journal(path)
+    assert refused(engine.main, str(path)) == f"{path} is no journal of this program, and was left as it is"
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("length", [0, 1, len(FIRST) - 1, len(FIRST), len(FIRST) + 5])
+def test_a_journal_whose_first_line_was_cut_off_begins_anew(length: int, path: pathlib.Path) -> None:
+    path.write_bytes((FIRST + b'"outcome":')[:length])
+    Journal(path).close()
+    assert path.read_bytes() == b""
+
+
+def test_a_journal_begins_as_every_journal_does(path: pathlib.Path) -> None:
+    journal = Journal(path)
+    journal.end(engine.START, trip("m"))
+    journal.close()
+    assert path.read_bytes().startswith(FIRST)
+
+
+def test_a_path_that_cannot_be_opened_is_one_line(tmp_path: pathlib.Path) -> None:
+    assert refused(engine.main, str(tmp_path)).endswith("cannot be opened: Is a directory")
 
 
 KILLED_BY_ITS_TOOL = """
