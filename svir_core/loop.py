@@ -5,9 +5,9 @@
 | model | ``CallModel`` | ``model_answered`` | finished, when the answer asks for nothing |
 | | | | model, when the server paused |
 | | | | approval, when a call needs one; else tools |
-| | | | answer, with an error, when a limit forbids it |
+| | | | blocked, with an error, when a limit forbids it |
 | | | | model, with an error, when a call has no id or no name, or two have one id |
-| answer | raises | ``resume`` | what the answer leads to under other limits |
+| blocked | raises | ``resume`` | what the answer leads to under other limits |
 | approval | ``AskApproval`` | ``approved`` | tools |
 | tools | ``RunTools`` | ``tools_answered`` | model; finished, when a call failed and the limits say so |
 | finished | ``Finished`` | | |
@@ -26,7 +26,7 @@ from typing import Final, cast
 
 import attrs
 
-from svir_core.check import at_least, choice, expect, instance_of
+from svir_core.check import an, at_least, choice, expect, instance_of
 from svir_core.errors import ConfigError, MaxRoundsError, MaxToolCallsError, ProtocolError, SvirError
 from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.json_text import copied
@@ -44,8 +44,8 @@ class LoopPhase(StrEnum):
 
     MODEL = "model"
     """The model's answer."""
-    ANSWER = "answer"
-    """Other limits: those that it has forbid the answer that came."""
+    BLOCKED = "blocked"
+    """Other limits: one that it has forbids the answer that came."""
     APPROVAL = "approval"
     """A yes or no for calls of the answer."""
     TOOLS = "tools"
@@ -54,7 +54,7 @@ class LoopPhase(StrEnum):
     """Nothing."""
 
 
-_JUDGED_AGAIN: Final = (LoopPhase.ANSWER, LoopPhase.APPROVAL, LoopPhase.TOOLS)
+_JUDGED_AGAIN: Final = (LoopPhase.BLOCKED, LoopPhase.APPROVAL, LoopPhase.TOOLS)
 """The phases whose answer other limits may forbid or allow: its calls were not run yet."""
 
 
@@ -74,13 +74,14 @@ def _names(values: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _decisions(values: Mapping[str, bool]) -> dict[str, bool]:
+def checked_decisions(values: Mapping[str, bool], where: str = "decisions") -> dict[str, bool]:
+    """A copy of ``values``; ``ConfigError``, naming ``where``, when they are no yes or no by the ids of calls."""
     if not isinstance(values, Mapping):
-        raise ConfigError(f"decisions are a mapping of the ids of calls, not a {type(values).__name__}")
-    decisions = dict(values)
-    if not all(isinstance(key, str) and isinstance(value, bool) for key, value in decisions.items()):
-        raise ConfigError("a decision is True or False, by the id of its call")
-    return decisions
+        raise ConfigError(f"{where} are a mapping of the ids of calls, not {an(type(values))}")
+    made = dict(values)
+    if not all(isinstance(key, str) and isinstance(value, bool) for key, value in made.items()):
+        raise ConfigError(f"{where}: each is True or False, by the id of its call")
+    return made
 
 
 @attrs.define(repr=False)
@@ -116,15 +117,16 @@ class ToolLoop:
     tool_calls: int = attrs.field(default=0, kw_only=True, validator=at_least(0))
     usage: Usage = attrs.field(factory=Usage, kw_only=True, validator=instance_of(Usage))
     completion: Completion | None = attrs.field(default=None, kw_only=True, validator=instance_of(Completion, NoneType))
-    approvals: Mapping[str, bool] = attrs.field(factory=dict[str, bool], kw_only=True, converter=_decisions)
+    approvals: Mapping[str, bool] = attrs.field(factory=dict[str, bool], kw_only=True, converter=checked_decisions)
     outcome: GenerationOutcome = attrs.field(default=GenerationOutcome.ANSWERED, kw_only=True, converter=_outcome)
     error: SvirError | None = attrs.field(default=None, kw_only=True, validator=instance_of(SvirError, NoneType))
 
     def __attrs_post_init__(self) -> None:
         if self.phase is not LoopPhase.MODEL and self.completion is None:
             raise ConfigError(f"a ToolLoop in phase {self.phase.value!r} needs the answer that led there")
-        if (self.phase is LoopPhase.ANSWER and self.error is None) or (self.phase is LoopPhase.FINISHED and self.error):
-            raise ConfigError("a ToolLoop has an error in phase 'answer', and none in phase 'finished'")
+        unlike = {LoopPhase.BLOCKED: self.error is None, LoopPhase.FINISHED: self.error is not None}
+        if unlike.get(self.phase):
+            raise ConfigError("a ToolLoop has an error in phase 'blocked', and none in phase 'finished'")
         if self.start >= 0:
             return
         messages = self.request.messages
@@ -167,7 +169,7 @@ class ToolLoop:
     def approved(self, decisions: Mapping[str, bool]) -> None:
         """What was said of the calls of ``AskApproval``: a yes or no for each, by id."""
         answer = self._expect(LoopPhase.APPROVAL, "approved")
-        told = _decisions(decisions)
+        told = checked_decisions(decisions)
         if told.keys() != {call.id for call in self._undecided(answer)}:
             raise ConfigError("approved() takes a decision for each call that was asked about, by its id")
         self.approvals = {**self.approvals, **told}
@@ -244,7 +246,7 @@ class ToolLoop:
     def _judge(self, answer: Completion) -> None:
         """What an answer leads to (51 section 1.5 G: calls first, then rounds)."""
         calls = answer.calls
-        self.phase = LoopPhase.ANSWER
+        self.phase = LoopPhase.BLOCKED
         if calls and len(calls) > self.limits.tool_calls - self.tool_calls:
             self.error = MaxToolCallsError(
                 f"round {self.rounds} asks for {len(calls)} calls after {self.tool_calls} were made, "

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from svir_client.models import ModelDescriptor
-from svir_client.tools.toolbox import Toolbox
+from svir_client.tools.toolbox import Toolbox, approval_of
 from svir_client.watch import expect_callable
-from svir_core.check import expect, seconds
+from svir_core.check import an, expect, seconds
 from svir_core.errors import ConfigError
 from svir_core.http_message import caller_headers
+from svir_core.loop import checked_decisions
 from svir_core.loop_limits import LoopLimits
 from svir_core.request import Effort, Request, ResponseFormat, Schema, ToolChoice
 from svir_core.secret import Withheld
@@ -25,7 +26,7 @@ class RunOptions(TypedDict, total=False):
     tools: Toolbox | None
     limits: LoopLimits | None
     rollback: bool
-    on_error: Callable[[Exception], object] | None
+    on_tool_error: Callable[[Exception], object] | None
     headers: HeadersLike | None
     idle_timeout: float | None
 
@@ -58,6 +59,15 @@ SETTINGS: Final = TurnOptions.__annotations__.keys() - RunOptions.__annotations_
 """The options of a turn that are the request's."""
 
 
+HINTS: Final = {
+    "approvals": "resume(approvals=...) takes them",
+    "messages": "the history is the session's: Session(messages=...)",
+    "on_error": "on_tool_error is told of the exceptions of tools",
+    "system": "the system instruction is the session's: Session(system=...)",
+}
+"""What is asked for by a name that is none, and is had in another way."""
+
+
 Given = Withheld[Mapping[str, Any]]
 """What a caller gave by name, headers among it: a traceback's locals show none of it."""
 
@@ -66,7 +76,8 @@ def check_names(given: Given, known: type) -> None:
     """Refuse, by ``ConfigError``, an option that is none of those ``known``."""
     unknown = sorted(given.value.keys() - known.__annotations__.keys())
     if unknown:
-        raise ConfigError(f"a generation has no option named {', '.join(unknown)}")
+        hints = "".join(f"; {HINTS[name]}" for name in unknown if name in HINTS)
+        raise ConfigError(f"a generation has no option named {', '.join(unknown)}{hints}")
 
 
 def name_of(model: str | ModelDescriptor) -> str:
@@ -77,8 +88,9 @@ def name_of(model: str | ModelDescriptor) -> str:
 def toolbox_of(tools: Toolbox | None) -> Toolbox | None:
     """``tools``; ``ConfigError`` for what is no toolbox."""
     if tools is None or isinstance(tools, Toolbox):
+        approval_of(tools)
         return tools
-    raise ConfigError(f"tools is a {type(tools).__name__}, not a Toolbox: tools() and async call(call, context)")
+    raise ConfigError(f"tools is {an(type(tools))}, not a Toolbox: make a registry, Tools(), and add functions to it")
 
 
 def limits_of(given: Given) -> LoopLimits | None:
@@ -87,13 +99,19 @@ def limits_of(given: Given) -> LoopLimits | None:
     return None if limits is None else expect(limits, LoopLimits, "limits")
 
 
+def approvals_of(given: Given) -> Mapping[str, bool] | None:
+    """What was said of calls that wait; ``ConfigError`` for what is no yes or no by their ids."""
+    approvals = given.value.get("approvals")
+    return None if approvals is None else checked_decisions(approvals, "approvals")
+
+
 def common(given: Given) -> dict[str, Any]:
     """The options that every generation takes, but for its limits, checked."""
-    on_error, idle_timeout = given.value.get("on_error"), given.value.get("idle_timeout")
+    on_error, idle_timeout = given.value.get("on_tool_error"), given.value.get("idle_timeout")
     return {
         "tools": toolbox_of(given.value.get("tools")),
         "rollback": expect(given.value.get("rollback", False), bool, "rollback"),
-        "on_error": None if on_error is None else expect_callable(on_error, "on_error"),
+        "on_tool_error": None if on_error is None else expect_callable(on_error, "on_tool_error"),
         "headers": Withheld(None if given.value.get("headers") is None else caller_headers(given.value["headers"])),
         "idle_timeout": None if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
     }

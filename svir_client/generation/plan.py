@@ -12,6 +12,7 @@ from svir_client.tools.toolbox import Toolbox, approval_of
 from svir_core.errors import ConfigError
 from svir_core.loop import ToolLoop
 from svir_core.loop_limits import LoopLimits
+from svir_core.loop_step import AskApproval
 from svir_core.message import Message, Role
 from svir_core.request import Request
 from svir_core.secret import Withheld
@@ -31,14 +32,14 @@ class Plan(ABC):
         model: what its model can; ``None`` when nothing is known of it.
         tools: what runs its calls.
         rollback: whether the session is as it was before, when it does not finish.
-        on_error: told of the exceptions of tools that the model is not told of.
+        on_tool_error: told of the exceptions of tools that the model is not told of.
         headers, idle_timeout: of each of its calls.
     """
 
     model: ModelDescriptor | None
     tools: Toolbox | None
     rollback: bool
-    on_error: Callable[[Exception], object] | None
+    on_tool_error: Callable[[Exception], object] | None
     headers: Withheld[HeadersLike | None]
     idle_timeout: float | None
 
@@ -132,5 +133,20 @@ class Resumption(Plan):
         loop = attrs.evolve(suspended, request=request if self.name is None else request.replace(model=self.name))
         loop.resume(self.limits)
         if self.approvals is not None:
-            loop.approved(self.approvals)
+            _approve(loop, self.approvals)
         return loop
+
+
+def _approve(loop: ToolLoop, approvals: Mapping[str, bool]) -> None:
+    if loop.error is not None:  # its limits forbid the answer that waits: the first step raises that
+        return
+    step = loop.next()
+    if not isinstance(step, AskApproval):
+        raise ConfigError("approvals: no call of the generation waits for one")
+    asked = {call.id for call in step.calls}
+    missing, strange = len(asked - approvals.keys()), len(approvals.keys() - asked)
+    if missing or strange:
+        raise ConfigError(
+            f"approvals has none for {missing} of the {len(asked)} calls that wait, and {strange} for calls that do not"
+        )
+    loop.approved(approvals)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from svir_client.client import AsyncClient
 from svir_client.generation.input import Input, user_message
@@ -13,6 +13,7 @@ from svir_client.generation.options import (
     Given,
     ResumeOptions,
     TurnOptions,
+    approvals_of,
     check_names,
     common,
     limits_of,
@@ -23,7 +24,9 @@ from svir_client.generation.plan import Plan, Resumption, Turn
 from svir_client.generation.stream import GenerationStream
 from svir_client.models import ModelDescriptor
 from svir_client.session import Session
+from svir_client.sync.client import Client
 from svir_core.check import expect
+from svir_core.errors import ConfigError
 from svir_core.generation import Generation
 from svir_core.loop_limits import LoopLimits
 from svir_core.secret import Withheld
@@ -52,7 +55,7 @@ def generate_stream(
     | ``tools`` | none | what the model may call: a registry, an MCP session's |
     | ``limits`` | ``LoopLimits()`` | what the generation may cost |
     | ``rollback`` | ``False`` | a generation that does not finish leaves the session as it was before |
-    | ``on_error`` | nobody | told of the exceptions of tools that the model is not told of |
+    | ``on_tool_error`` | nobody | told of the exceptions of tools that the model is not told of |
     | ``headers``, ``idle_timeout`` | the client's | of the call of each round |
     | ``temperature``, ``effort``, ``extra`` and on | the model's | the settings of :class:`svir_core.Request` |
 
@@ -114,7 +117,7 @@ def resume_stream(client: AsyncClient, session: Session, **options: Unpack[Resum
     plan = Resumption(
         model=model if isinstance(model, ModelDescriptor) else None,
         name=None if model is None else name_of(model),
-        approvals=given.value.get("approvals"),
+        approvals=approvals_of(given),
         limits=limits_of(given),
         **common(given),
     )
@@ -136,4 +139,7 @@ async def _whole(run: GenerationStream) -> Generation:
 
 
 def _stream(client: AsyncClient, session: Session, plan: Plan) -> GenerationStream:
-    return GenerationStream(expect(client, AsyncClient, "client"), expect(session, Session, "session"), plan)
+    given: Any = client
+    if isinstance(given, Client):
+        raise ConfigError("client must be an AsyncClient, not a Client: that is for generations of svir_client.sync")
+    return GenerationStream(expect(given, AsyncClient, "client"), expect(session, Session, "session"), plan)

@@ -147,7 +147,7 @@ class Steps:
             session_id=self._session.id,
             run_id=self._run_id,
             state=self._session.state,
-            on_error=plan.on_error,
+            on_error=plan.on_tool_error,
             approved=frozenset(id for id, said in loop.approvals.items() if said),
         )
         toolbox = self._traced.tools(Tools() if plan.tools is None else plan.tools, step.round)

@@ -94,6 +94,9 @@ def _whole(work: Callable[[], Coroutine[Any, Any, Generation]]) -> Generation:
 
 
 def _inner(client: Client) -> AsyncClient:
+    given: Any = client
+    if isinstance(given, AsyncClient):
+        raise ConfigError("client must be a Client, not an AsyncClient: that is for generations of svir_client")
     inner = expect(client, Client, "client")
     inner._used = True
     return inner._client

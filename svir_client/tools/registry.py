@@ -115,11 +115,13 @@ class Tools(Unique):
         """Offer the tools of another toolbox too, a registry's or an MCP session's, as they are at any time.
 
         Its calls are run by it, with its own approval and turns. A name that it takes on later, and that is taken,
-        stays hidden. Raises ``ConfigError`` when one is taken now, and for what is no toolbox.
+        stays hidden. Raises ``ConfigError`` when one is taken now, for what is no toolbox, and for one whose
+        ``requires_approval`` is not several names.
         """
         if not isinstance(toolbox, Toolbox) or toolbox is self:
             raise ConfigError("include() takes another Toolbox: tools() and async call(call, context)")
         self._refuse_taken(tool.name for tool in toolbox.tools())
+        approval_of(toolbox)
         self._boxes.append(toolbox)
 
     def _refuse_taken(self, names: Iterable[str]) -> None:

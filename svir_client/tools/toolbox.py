@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from svir_client.tools.context import ToolContext
+from svir_core.check import an
+from svir_core.errors import ConfigError
 from svir_core.message import ToolCall, ToolResult
 from svir_core.request import Tool
 
@@ -30,13 +32,15 @@ class Toolbox(Protocol):
         ...
 
 
-@runtime_checkable
-class _Approving(Protocol):
-    @property
-    def requires_approval(self) -> Iterable[str]: ...
-
-
 def approval_of(toolbox: Toolbox | None) -> frozenset[str]:
     """The names that ``toolbox`` has as ``requires_approval``, where it has that: tools whose calls a generation asks
-    about before it runs them, and which are run when ``context.approved`` has the call's id."""
-    return frozenset(toolbox.requires_approval) if isinstance(toolbox, _Approving) else frozenset()
+    about before it runs them, and which are run when ``context.approved`` has the call's id.
+
+    ``ConfigError`` when it is no set of names: one name alone would be that of its letters.
+    """
+    given: object = getattr(toolbox, "requires_approval", ())
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        names = tuple(cast("Iterable[object]", given))
+        if all(isinstance(name, str) for name in names):
+            return frozenset(cast("tuple[str, ...]", names))
+    raise ConfigError(f"requires_approval of {an(type(toolbox))} is not several names of tools")

@@ -7,6 +7,8 @@ import inspect
 import pathlib
 import subprocess
 import sys
+import types
+from typing import Any
 
 import pytest
 
@@ -55,9 +57,10 @@ assert {name for name in late} <= sys.modules.keys()
 
 def test_every_public_name_and_method_says_what_it_does() -> None:
     for name in svir_client.__all__:
-        exported: type = getattr(svir_client, name)
+        exported: Any = getattr(svir_client, name)
         assert inspect.getdoc(exported), name
-        for member in vars(exported):
+        members: list[str] = [] if isinstance(exported, types.UnionType) else list(vars(exported))
+        for member in members:
             attribute: object = getattr(exported, member)
             if not member.startswith("_") and not inspect.ismemberdescriptor(attribute):
                 assert inspect.getdoc(attribute), f"{name}.{member}"

@@ -91,7 +91,7 @@ def at_phase(phase: LoopPhase) -> ToolLoop:
             loop = started(asks("a", "b"), needs=frozenset("f"))
             loop.approved({"a": True, "b": False})
             return loop
-        case LoopPhase.ANSWER:
+        case LoopPhase.BLOCKED:
             return started(asks("a"), rounds=1)
         case LoopPhase.FINISHED:
             return started(says())

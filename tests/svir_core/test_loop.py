@@ -191,7 +191,7 @@ def test_the_last_round_never_runs_a_tool_and_is_not_stored() -> None:
     before = HI.message(Message.assistant(call("a")), Message.tool(result("a")))
     error = error_of(loop)
     assert isinstance(error, MaxRoundsError)
-    assert (loop.phase, loop.request) == (LoopPhase.ANSWER, before)
+    assert (loop.phase, loop.request) == (LoopPhase.BLOCKED, before)
     assert error.progress == Progress(asks("b"), before.messages, Usage(), 2, 1)
     assert error.detail == "another round is needed after 2, and 2 is the most"
 
@@ -205,7 +205,7 @@ def test_an_answer_with_more_calls_than_are_left_runs_none_and_is_not_stored() -
     loop = started(asks("a"), asks("b", "c"), tool_calls=2)
     error = error_of(loop)
     assert isinstance(error, MaxToolCallsError)
-    assert (loop.phase, loop.tool_calls, len(added(loop))) == (LoopPhase.ANSWER, 1, 2)
+    assert (loop.phase, loop.tool_calls, len(added(loop))) == (LoopPhase.BLOCKED, 1, 2)
     assert error.progress == loop.progress
     assert error.detail == "round 2 asks for 2 calls after 1 were made, and 2 is the most"
 

@@ -70,7 +70,7 @@ def test_a_failed_loop_takes_nothing_but_resume(phase: LoopPhase) -> None:
 
 
 def test_a_loop_that_a_limit_ended_does_not_fail_again() -> None:
-    loop = at_phase(LoopPhase.ANSWER)
+    loop = at_phase(LoopPhase.BLOCKED)
     refuses(loop, "for a loop that goes on", lambda: loop.failed(TransportError("y")))
 
 

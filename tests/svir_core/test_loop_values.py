@@ -29,7 +29,7 @@ from tests.svir_core.loops import HI, OTHER, added, asks, at_phase, call, error_
 
 
 def test_the_generation_of_a_loop_that_goes_on_is_refused() -> None:
-    for phase in (LoopPhase.MODEL, LoopPhase.TOOLS, LoopPhase.ANSWER):
+    for phase in (LoopPhase.MODEL, LoopPhase.TOOLS, LoopPhase.BLOCKED):
         with pytest.raises(ConfigError, match="goes on"):
             _ = at_phase(phase).generation
     waiting = at_phase(LoopPhase.APPROVAL)
@@ -61,14 +61,14 @@ def test_a_history_that_is_kept_apart_is_put_back() -> None:
         ({"start": True}, r"ToolLoop\.start"),
         ({"phase": "elsewhere"}, r"ToolLoop\.phase is one of"),
         ({"phase": "tools"}, "needs the answer that led there"),
-        ({"phase": "answer", "completion": asks("a")}, "has an error in phase 'answer'"),
+        ({"phase": "blocked", "completion": asks("a")}, "has an error in phase 'blocked'"),
         ({"phase": "finished", "completion": says(), "error": TransportError("x")}, "none in phase 'finished'"),
         ({"rounds": -1}, r"ToolLoop\.rounds"),
         ({"tool_calls": 1.0}, r"ToolLoop\.tool_calls"),
         ({"usage": None}, r"ToolLoop\.usage must be Usage"),
         ({"completion": "hi"}, r"ToolLoop\.completion must be Completion or None"),
         ({"approvals": ["a"]}, "decisions are a mapping"),
-        ({"approvals": {"a": "yes"}}, "a decision is True or False"),
+        ({"approvals": {"a": "yes"}}, "each is True or False"),
         ({"outcome": "elsewhere"}, r"ToolLoop\.outcome is one of"),
         ({"error": OSError("x")}, r"ToolLoop\.error must be SvirError or None"),
     ],
@@ -102,7 +102,7 @@ def test_a_failure_is_an_error_of_svir(error: Any) -> None:
 
 @pytest.mark.parametrize("limits", [8, {"rounds": 8}, LoopLimits])
 def test_resume_takes_limits(limits: Any) -> None:
-    loop = at_phase(LoopPhase.ANSWER)
+    loop = at_phase(LoopPhase.BLOCKED)
     refuses(loop, "limits must be a LoopLimits", lambda: loop.resume(limits))
     assert isinstance(error_of(loop), MaxRoundsError)
 

@@ -26,6 +26,7 @@ from svir_core import (
     ConfigError,
     GenerationOutcome,
     LoopLimits,
+    MaxToolCallsError,
     Message,
     ServerError,
     Tool,
@@ -138,12 +139,59 @@ async def test_wrong_decisions_change_nothing(decisions: Any) -> None:
     assert answer.text == "done"
 
 
+@pytest.mark.parametrize(
+    ("approvals", "words"),
+    [
+        ({}, "approvals has none for 2 of the 2 calls that wait, and 0 for calls that do not"),
+        ({"b": True, "a": True}, "approvals has none for 1 of the 2 calls that wait, and 1 for calls that do not"),
+        (["b", "c"], "approvals are a mapping of the ids of calls, not a list"),
+        ({"b": "yes", "c": True}, "approvals: each is True or False"),
+    ],
+)
+async def test_wrong_approvals_are_told_by_that_name(approvals: Any, words: str) -> None:
+    shop, session = Shop(), Session()
+    async with scripted_by(ASKED) as (_, client):
+        await generate(client, session, "hi", model="m", tools=shop.tools)
+        with pytest.raises(ConfigError, match=words):
+            await resume(client, session, tools=shop.tools, approvals=approvals)
+
+
+async def test_limits_that_forbid_what_waits_are_the_error_also_when_it_is_approved() -> None:
+    shop, session = Shop(), Session()
+    async with scripted_by(ASKED, "done") as (_, client):
+        await generate(client, session, "hi", model="m", tools=shop.tools)
+        yes = {"b": True, "c": True}
+        with pytest.raises(MaxToolCallsError):
+            await resume(client, session, tools=shop.tools, approvals=yes, limits=LoopLimits(tool_calls=2))
+        waits = await resume(client, session, tools=shop.tools, limits=LoopLimits())
+        assert [call.id for call in waits.awaiting] == ["b", "c"]
+        assert (await resume(client, session, tools=shop.tools, approvals=yes)).text == "done"
+
+
+@pytest.mark.parametrize("names", ["delete", b"delete", 5, [5], [["delete"]]])
+async def test_names_of_tools_to_approve_are_several(names: Any) -> None:
+    class Box:
+        requires_approval = names
+
+        def tools(self) -> list[Tool]:
+            return [Tool("delete")]
+
+        async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+            raise AssertionError("it was run")
+
+    async with scripted_by(asks(call("b", "delete"))) as (_, client):
+        with pytest.raises(ConfigError, match="requires_approval of a Box is not several names of tools"):
+            generate_stream(client, None, "hi", model="m", tools=Box())
+    with pytest.raises(ConfigError, match="requires_approval of a Box is not several names of tools"):
+        Tools().include(Box())
+
+
 async def test_decisions_for_one_that_does_not_wait_are_refused() -> None:
     shop, session = Shop(), Session()
     async with scripted_by(ServerError("no")) as (_, client):
         with pytest.raises(ServerError):
             await generate(client, session, "hi", model="m", tools=shop.tools)
-        with pytest.raises(ConfigError, match="not what the loop waits for"):
+        with pytest.raises(ConfigError, match="approvals: no call of the generation waits for one"):
             await resume(client, session, tools=shop.tools, approvals={"b": True})
 
 

@@ -67,14 +67,20 @@ def tools() -> Tools:
         ({"model": 5}, "model must be a str"),
         ({"input": 5}, "a text, a part or a Message"),
         ({"rollback": 1}, "rollback must be a bool"),
-        ({"on_error": 5}, "on_error must be callable"),
+        ({"on_tool_error": 5}, "on_tool_error must be callable"),
         ({"idle_timeout": 0}, "idle_timeout must be a positive number"),
         ({"headers": {"bad name": "x"}}, "a header's name"),
         ({"max_tokens": -1}, "max_tokens is -1: no room"),
         ({"temperature": True}, "temperature"),
         ({"effort": "mighty"}, "effort"),
-        ({"system": "x", "messages": []}, "no option named messages, system"),
-        ({"approvals": {}}, "no option named approvals"),
+        (
+            {"system": "x", "messages": []},
+            r"messages, system; .*Session\(messages=...\).*Session\(system=",
+        ),
+        ({"approvals": {}}, r"no option named approvals; resume\(approvals=...\) takes them"),
+        ({"on_error": print}, "no option named on_error; on_tool_error is told"),
+        ({"temprature": 1}, "no option named temprature$"),
+        ({"tools": [print]}, r"tools is a list, not a Toolbox: make a registry, Tools\(\)"),
     ],
 )
 async def test_a_wrong_argument_is_refused_where_it_is_given_though_the_session_is_in_use(
@@ -89,7 +95,7 @@ async def test_a_wrong_argument_is_refused_where_it_is_given_though_the_session_
 
 
 async def test_the_blocking_client_is_not_taken_for_the_async_one() -> None:
-    with pytest.raises(ConfigError, match="client must be an AsyncClient, not a Client"):
+    with pytest.raises(ConfigError, match=r"client must be an AsyncClient, not a Client: .* svir_client.sync"):
         await generate(Client.openai("http://127.0.0.1:1"), None, "hi", model="m")  # type: ignore[arg-type]  # the mistake
 
 

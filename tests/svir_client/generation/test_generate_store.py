@@ -313,10 +313,10 @@ async def test_an_input_or_settings_that_no_store_can_hold_are_refused_before_an
 
 
 class OfOurOwn(ServerError):
-    """What a layer of the caller's raises: it has no JSON form."""
+    """What a layer of the caller's raises: it has no JSON form, and is kept as one of svir's."""
 
 
-async def test_an_error_that_no_store_can_hold_is_raised_and_the_step_is_kept(tools: Tools) -> None:
+async def test_an_error_that_no_store_can_hold_is_raised_and_kept_as_one_of_svirs(tools: Tools) -> None:
     store = FailingStore()
     async with scripted_by(ASKED, OfOurOwn("no"), says("done")) as (_, client), store.session("alice") as session:
         with pytest.raises(OfOurOwn):
@@ -324,7 +324,7 @@ async def test_an_error_that_no_store_can_hold_is_raised_and_the_step_is_kept(to
         assert_at_rest(session)
         assert roles(session) == ["u", "a", "t"]
         assert session.suspended is not None
-        assert session.suspended.error is None
+        assert session.suspended.error == ServerError("no")
         assert (await resume(client, session, tools=tools)).text == "done"
 
 

@@ -124,7 +124,7 @@ async def test_a_tool_runs_a_generation_of_another_session_but_not_of_its_own() 
 
     asked = asks(call("a", "ask", '{"whom": "other"}'), call("b", "ask", '{"whom": "own"}'))
     async with scripted_by(asked, "inner", "outer") as (_, client):
-        answer = await generate(client, sessions["own"], "hi", model="m", tools=tools, on_error=told.append)
+        answer = await generate(client, sessions["own"], "hi", model="m", tools=tools, on_tool_error=told.append)
     assert answer.text == "outer"
     assert results(sessions["own"].messages[2]) == [
         ToolResult("a", "inner"),
@@ -208,7 +208,7 @@ async def test_exceptions_of_tools_are_told_to_whom_they_concern(tools: Tools) -
 
     session = Session()
     async with scripted_by(asks(call("a", "broken"), call("b", "refuses")), "ok") as (_, client):
-        await generate(client, session, "hi", model="m", tools=tools, on_error=told.append)
+        await generate(client, session, "hi", model="m", tools=tools, on_tool_error=told.append)
     assert [result.content for result in results(session.messages[2])] == ["tool 'broken' failed", "not on Sundays"]
     assert [str(error) for error in told] == ["nobody is told"]
 
