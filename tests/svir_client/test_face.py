@@ -7,7 +7,6 @@ import inspect
 import pathlib
 import subprocess
 import sys
-import types
 from typing import Any
 
 import pytest
@@ -59,7 +58,7 @@ def test_every_public_name_and_method_says_what_it_does() -> None:
     for name in svir_client.__all__:
         exported: Any = getattr(svir_client, name)
         assert inspect.getdoc(exported), name
-        members: list[str] = [] if isinstance(exported, types.UnionType) else list(vars(exported))
+        members: dict[str, Any] = getattr(exported, "__dict__", {})  # a union has none
         for member in members:
             attribute: object = getattr(exported, member)
             if not member.startswith("_") and not inspect.ismemberdescriptor(attribute):
