@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from svir_client.driver import Driver
+from svir_client.iteration import no_end
 from svir_client.rate_limit import RateLimit, read_rate_limit
 from svir_client.unique import Unique
 from svir_core.check import an
@@ -51,6 +52,9 @@ class OpenResponse(Unique):
         self._entered = True
         try:
             await self._start()
+        except StopAsyncIteration as error:  # of a layer, or of a model's function
+            await self.aclose()
+            raise no_end(error) from error
         except BaseException:
             await self.aclose()
             raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import orjson
 
+from svir_client.iteration import no_end
 from svir_client.parsed import Parsed, parsed, readable
 from svir_client.unique import Unique
 from svir_core.errors import ConfigError, ProtocolError, SvirError
@@ -82,10 +83,13 @@ class PartialAnswer(Unique, Generic[T]):
             if isinstance(last, Completed):
                 self._end(last.completion)
         except Exception as error:  # noqa: BLE001 - a class of the caller's may raise anything: it is kept and raised
-            self._error = self._with_partial(error)
+            self._error = self._told(error)
         return self._json.news and bool(text or self._parsed)
 
-    def _with_partial(self, error: Exception) -> Exception:
+    def _told(self, error: Exception) -> Exception:
+        """``error`` as it is raised: with what came, when it is ours."""
+        if isinstance(error, StopIteration | StopAsyncIteration):
+            return no_end(error)
         if isinstance(error, SvirError) and error.partial is None:
             error.partial = Partial((Text(self.text),))
         return error
@@ -118,9 +122,9 @@ class ItemsOfAnswer(Unique, Generic[Item]):
                 return [self._read(item)]
             self._waiting = iter(self._answer._json.complete_items(self._path, self._count))
             return [self._read(item) for item in itertools.islice(self._waiting, 1)]
-        except Exception as error:
-            self._error = self._answer._with_partial(error)
-            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            self._error = self._answer._told(error)
+        raise self._error
 
     def _read(self, item: Any) -> Item:
         from svir_core.structure import parse_json  # imported late: most programs never parse

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from svir_client.driver import Driver
+from svir_client.iteration import no_end
 from svir_client.open_response import OpenResponse
 from svir_client.partial import PartialStream
 from svir_client.shape import FIRST_TOKEN, TOTAL, Deadline, Idle, Shape, Stalled
@@ -61,7 +62,10 @@ class Stream(OpenResponse):
                 return event
             if self._ending is not None:
                 return await self._end(self._ending)
-            await self._read()
+            try:
+                await self._read()
+            except StopAsyncIteration as error:  # of an inspector, or a clock
+                raise no_end(error) from error
 
     def text(self) -> TextStream:
         """The visible text alone, piece by piece; the rest of the events are read and passed over."""

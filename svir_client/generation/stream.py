@@ -12,6 +12,7 @@ import anyio
 from svir_client.generation.plan import Plan
 from svir_client.generation.progress import tell_progress
 from svir_client.generation.steps import Steps
+from svir_client.iteration import no_end
 from svir_client.unique import Unique
 from svir_core.errors import ConfigError, SvirError
 from svir_core.event import TextDelta
@@ -158,6 +159,10 @@ class GenerationStream(Unique):
                     given = await work()
                     if not self._working.cancel_called:
                         return given
+            except StopAsyncIteration as error:  # of a layer, a tool, or who is told of its exceptions
+                failure = no_end(error)
+                await self._end(steps, failure)
+                raise failure from error
             except BaseException as error:
                 await self._end(steps, error)
                 raise
