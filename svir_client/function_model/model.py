@@ -62,7 +62,9 @@ class FunctionModel(AsyncClient):
             function: is asked for each answer.
             layers: as of every client.
             idle_timeout: seconds without an event, from the call to the first and from one to the next.
-            api: the name of the wire API that it stands in for, as a ``ModelDescriptor`` and a ``Trace`` have it.
+            api: the name of the wire API that it stands in for, as a ``ModelDescriptor`` and a ``Trace`` have it:
+                ``anthropic_messages``. Any other is a name of your own, so one that is misspelt is not noticed here;
+                a descriptor of a wire API refuses the client then.
 
         Raises:
             ConfigError: what is no function, or an option that is wrong.

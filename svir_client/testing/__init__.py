@@ -6,7 +6,6 @@ cancelled at each of its awaits, and the contracts of a transport and of a store
 Source: 30 sections 1 and 7, 11 section D, 50 Session.
 """
 
-from svir_client.function_model import FunctionModel
 from svir_client.testing.cancel import cancelled_at_every_await
 from svir_client.testing.contract import CLAUSES, ContractError, Violation, check_transport
 from svir_client.testing.prefix import assert_prefix_stable
@@ -30,7 +29,6 @@ __all__ = (
     "Reply",
     # who says it
     "Answer",
-    "FunctionModel",
     "MockServer",
     "Outcome",
     "ScriptedTransport",

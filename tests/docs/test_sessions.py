@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from svir_client import Client, Session, SessionState
+from svir_client import Client, FunctionModel, Session, SessionState
 from svir_client.session import SessionClaim, SessionLease, SessionStore, SqliteStore, opened
-from svir_client.testing import FunctionModel, check_store
+from svir_client.testing import check_store
 from svir_core import Request
 
 pytestmark = pytest.mark.anyio

@@ -239,12 +239,15 @@ def _word(completion: Completion) -> str:
 
 
 def _report(usage: Usage) -> Json:
-    """The usage as this API tells it: thoughts are not among the candidates' tokens."""
+    """The usage as this API tells it: thoughts are not among the candidates' tokens, and the total is the sum."""
+    total = usage.total
+    if total is None and usage.input is not None and usage.output is not None:
+        total = usage.input + usage.output
     thoughts = None if usage.output is None else usage.reasoning
     figures = {
         "promptTokenCount": usage.input,
         "candidatesTokenCount": None if usage.output is None else max(0, usage.output - (thoughts or 0)),
-        "totalTokenCount": usage.total,
+        "totalTokenCount": total,
         "thoughtsTokenCount": thoughts,
         "cachedContentTokenCount": usage.cache_read,
     }

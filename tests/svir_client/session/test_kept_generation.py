@@ -7,8 +7,7 @@ import pathlib
 import anyio
 import pytest
 
-from svir_client import SqliteStore, Tools, generate, resume
-from svir_client.testing import FunctionModel
+from svir_client import FunctionModel, SqliteStore, Tools, generate, resume
 from svir_core import Completion, GenerationOutcome, Request, Role, Text, ToolCall, ToolResult, TransportError
 
 pytestmark = pytest.mark.anyio

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
 import orjson
 import pytest
 from hypothesis import given
@@ -137,7 +138,8 @@ def drawn_call(name: str, arguments: str, made: bool) -> Part:
 
 
 def drawn_usage(given: int | None, output: int, total: int | None, thoughts: int | None, cached: int | None) -> Usage:
-    return Usage(given, output + (thoughts or 0), total, thoughts, cached)
+    told = output + (thoughts or 0)
+    return Usage(given, told, given + told if total is None and given is not None else total, thoughts, cached)
 
 
 FIGURES = st.none() | st.integers(0, 9)
@@ -201,6 +203,22 @@ def completions(draw: st.DrawFn, *, whole: bool) -> Completion:
 @given(completions(whole=True))
 def test_a_whole_answer_comes_back(answer: Completion) -> None:
     assert see([sent([Completed(answer)])]).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("usage", "total"),
+    [
+        (Usage(7, 5), 12),
+        (Usage(7, 5, reasoning=2), 12),
+        (Usage(7, 5, 20), 20),
+        (Usage(0, 0), 0),
+        (Usage(7), None),
+        (Usage(output=5), None),
+    ],
+)
+def test_a_total_that_nobody_told_is_the_sum(usage: Usage, total: int | None) -> None:
+    answer = see([sent([Completed(Completion(FinishReason.STOP, [Text("a")], usage))])]).answer
+    assert answer.usage == attrs.evolve(usage, total=total)
 
 
 def deltas(answer: Completion) -> list[Event]:
