@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from svir_core import errors
 from svir_core.errors import ConfigError, SvirError
@@ -38,7 +38,9 @@ def _partial(value: Any) -> bool:
 
 
 def _anomalies(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(anomaly, Anomaly) for anomaly in value)
+    return isinstance(value, tuple) and all(
+        isinstance(anomaly, Anomaly) for anomaly in cast("tuple[object, ...]", value)
+    )
 
 
 _KEPT: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {

@@ -157,7 +157,7 @@ def test_a_blocking_generation_is_not_ended_by_it(make: Makes, error: type[Excep
     assert not session.in_use
 
 
-def answer_of(error: type[Exception]) -> tuple[FunctionModel, type]:
+def answer_of(error: type[Exception]) -> tuple[FunctionModel, type[Any]]:
     @attrs.frozen
     class Fussy:
         name: str
