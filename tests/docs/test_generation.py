@@ -18,7 +18,7 @@ import svir_client.sync
 from svir_client import AsyncClient, Session, generate_stream
 from svir_client.generation.options import RunOptions, TurnOptions
 from svir_client.testing import MockServer, Reply
-from svir_core import Completion, Generation, GenerationOutcome, LoopLimits, Request, ToolCall
+from svir_core import Completion, Generation, GenerationOutcome, LoopLimits, Request, Text, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ async def run(snippet: str, names: dict[str, Any]) -> None:
 
 
 async def test_the_snippets_run(capsys: pytest.CaptureFixture[str]) -> None:
-    first, stream, fails, approval, blocking = SNIPPETS
+    first, stream, fails, approval, streamed, blocking = SNIPPETS
     asks = calls("weather", '{"city": "Oslo"}')
     names: dict[str, Any] = {"__name__": "page", "ask_somebody": somebody}
     with anyio.fail_after(30):
@@ -75,6 +75,11 @@ async def test_the_snippets_run(capsys: pytest.CaptureFixture[str]) -> None:
             server.add(calls("delete", '{"path": "x"}'), Reply.text("Done."))
             await run(approval, names)
             assert (names["answer"].text, names["answer"].outcome) == ("Done.", GenerationOutcome.ANSWERED)
+
+            again = Completion("tool_calls", [Text("Wait. "), ToolCall("call_2", "delete", '{"path": "y"}')])
+            server.add(calls("delete", '{"path": "x"}'), Reply.completion(again), Reply.text("Clean."))
+            await run(streamed, names)
+            assert capsys.readouterr().out == "Wait. Clean."
 
             server.add(asks, Reply.text("Yes."))
             await anyio.to_thread.run_sync(exec, here[1], names)
