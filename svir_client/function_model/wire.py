@@ -17,10 +17,13 @@ from svir_core.check import an, instance_of
 from svir_core.errors import ConfigError, ProtocolError, SvirError, UnsupportedError
 from svir_core.event import Completed, Event, Events, ReasoningDelta, TextDelta, ToolCallDelta
 from svir_core.limits import Limits
+from svir_core.message import Opaque, Part, Reasoning, Text, ToolCall
 from svir_core.request import Request
 from svir_core.response import Completion, Usage
 from svir_core.secret import Secret
+from svir_core.slow_json import read_any
 from svir_core.wire.api import Alternative, Clock, CodecOptions, Compat, Mode, ModelPage, ServerHalf
+from svir_core.wire.json_value import is_object
 from svir_core.wire.stream import StreamDecoder
 
 NAME: Final = "function"
@@ -29,10 +32,28 @@ UNBOUNDED: Final = Limits(wire_bytes=sys.maxsize, event_bytes=sys.maxsize, tool_
 
 
 def encode_event(event: object) -> bytes:
-    """The bytes of one event; ``ConfigError`` for what is none, or holds what has no JSON form."""
+    """The bytes of one event; ``ConfigError`` for what is none, holds what has no JSON form, or no model says."""
     if not isinstance(event, Event):
         raise ConfigError(f"a model's function gave something else than an event: {type(event).__name__}")
+    if isinstance(event, Completed):
+        event = Completed(_said(event.completion))
     return b"data: " + serial.dumps(event) + b"\n\n"
+
+
+def _said(completion: Completion) -> Completion:
+    """``completion`` as a decoder would give it: a history with it is one that every API takes."""
+    for number, part in enumerate(completion.parts):
+        if not isinstance(part, Text | Reasoning | ToolCall | Opaque):
+            raise ConfigError(f"parts[{number}] of a model's answer is {an(type(part))}, which no model says")
+    return attrs.evolve(completion, parts=map(_judged, completion.parts))
+
+
+def _judged(part: Part) -> Part:
+    """A call without one JSON object is not complete, whatever the function says; one with ``opaque`` is of a decoder,
+    which has judged it by the rules of its API."""
+    if not isinstance(part, ToolCall) or not part.complete or not part.arguments or part.opaque is not None:
+        return part
+    return attrs.evolve(part, complete=is_object(read_any(part.arguments)))
 
 
 @attrs.define(eq=False)

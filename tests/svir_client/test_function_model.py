@@ -123,7 +123,8 @@ USAGE = st.builds(Usage, *[st.none() | st.integers(0, 2**40)] * 6)
 PART = st.one_of(
     st.builds(Text, st.text()),
     st.builds(Reasoning, st.text(), st.text()),
-    st.builds(ToolCall, st.text(), st.text(), st.text()),
+    st.builds(ToolCall, st.text(), st.text(), st.text(), st.just(False)),
+    st.builds(ToolCall, st.text(), st.text(), st.sampled_from(["", "{}", '{"a": 1}'])),
 )
 TIMING = st.builds(Timing, st.none(), st.none(), st.floats(0, 100), st.integers(0, 9))
 COMPLETION = st.builds(Completion, st.sampled_from(["stop", "length"]), st.lists(PART), st.none() | USAGE, TIMING)

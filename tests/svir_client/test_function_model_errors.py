@@ -24,9 +24,9 @@ from svir_core.errors import (
     TruncatedStreamError,
     UnsupportedError,
 )
-from svir_core.event import Event, Events, TextDelta, ToolCallDelta
+from svir_core.event import Completed, Event, Events, TextDelta, ToolCallDelta
 from svir_core.http_message import HttpRequest
-from svir_core.message import Text
+from svir_core.message import CachePoint, Image, Media, Opaque, Part, Text, TextFile, ToolCall, ToolResult
 from svir_core.request import Request
 from svir_core.response import Completion, Partial
 from svir_core.secret import Secret
@@ -35,6 +35,8 @@ from tests.svir_client.chat import REQUEST, SECONDS
 from tests.svir_client.functions import HEL, HELLO, LO, WHOLE, of_list, of_text, raised, send
 
 pytestmark = pytest.mark.anyio
+
+PNG = Image.data(b"\x89PNG", "image/png")
 
 
 @pytest.mark.parametrize("events", [[], [HEL, LO], [ToolCallDelta(0, "c", "f", "{}")]])
@@ -58,6 +60,43 @@ async def test_what_has_no_json_form_is_a_config_error_that_says_where() -> None
     completion = Completion("stop", extra={"key": object()})
     with pytest.raises(ConfigError, match=r"\$\.completion\.extra\.key"):
         await FunctionModel(lambda request: completion).complete(REQUEST)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [ToolResult("c", "x"), PNG, TextFile.data("x", "a.txt"), Media.data(b"x", "audio/wav"), CachePoint()],
+    ids=lambda part: type(part).__name__,
+)
+@pytest.mark.parametrize("as_events", [False, True])
+async def test_what_no_model_says_is_a_config_error(part: Part, as_events: bool) -> None:
+    completion = Completion("stop", [Text("hi"), part])
+    answer: ModelAnswer = [Completed(completion)] if as_events else completion
+    with pytest.raises(ConfigError, match=rf"parts\[1\] of a model's answer is an? {type(part).__name__}"):
+        await FunctionModel(lambda request: answer).complete(REQUEST)
+
+
+@pytest.mark.parametrize("arguments", ["nonsense", "7", "[]", '"{}"', '{"a":', "{} {}", "null"])
+@pytest.mark.parametrize("as_events", [False, True])
+async def test_a_call_without_one_json_object_is_not_complete_as_from_a_server(arguments: str, as_events: bool) -> None:
+    completion = Completion("tool_calls", [ToolCall("c", "f", arguments)])
+    answer: ModelAnswer = [Completed(completion)] if as_events else completion
+    (call,) = (await FunctionModel(lambda request: answer).complete(REQUEST)).calls
+    assert call == ToolCall("c", "f", arguments, complete=False)
+
+
+CALLS = [
+    ToolCall("c", "f", ""),
+    ToolCall("c", "f", "{}"),
+    ToolCall("c", "f", ' {"a": [1]} '),
+    ToolCall("c", "f", '{"a": 1}', complete=False),
+    ToolCall("c", "f", "free text", opaque=Opaque("openai_responses", '{"type":"custom_tool_call"}')),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_every_other_call_is_as_the_function_says(call: ToolCall) -> None:
+    completion = Completion("tool_calls", [call])
+    assert (await FunctionModel(lambda request: completion).complete(REQUEST)).calls == (call,)
 
 
 class Mine(TransportError):

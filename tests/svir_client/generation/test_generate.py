@@ -23,9 +23,9 @@ from svir_client import (
 from svir_client.testing import MockServer, Reply
 from svir_core import (
     ConfigError,
+    Media,
     Message,
     Progress,
-    Reasoning,
     Request,
     ResponseTimeoutError,
     SessionInUseError,
@@ -108,7 +108,7 @@ async def test_capabilities_are_checked_before_the_session_is_asked_for_and_the_
             with pytest.raises(ConfigError, match="described for gemini, and the client speaks openai_chat"):
                 await generate(client, session, "hi", model=ModelDescriptor("m", api="gemini"))
             with pytest.raises(SessionInUseError) as caught:
-                await generate(client, session, Message.user("hi", Reasoning("x", "no user thinks aloud")), model="m")
+                await generate(client, session, Message.user("hi", Media.data(b"x", "video/x-none")), model="m")
     assert caught.value.progress == Progress()
     assert session.messages == ()
 
