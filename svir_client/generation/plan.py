@@ -62,7 +62,7 @@ class Plan(ABC):
             return
         for message in messages:
             if message.role is not Role.ASSISTANT:
-                self.model.check(message, f"the message of the {message.role.value} role")
+                self.model.check(message, "input" if message.role is Role.USER else "results")
 
     def _check_model(self, client: AsyncClient, request: Request, messages: Iterable[Message]) -> None:
         """Refuse a model of another API, and what it cannot do of the tools of ``request`` and with ``messages``."""

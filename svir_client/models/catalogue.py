@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from svir_client.models.capability import TEXT, Capability
 from svir_client.models.descriptor import ModelDescriptor
 from svir_core.check import expect
 from svir_core.errors import ConfigError
-
-READ_ON: Final = date(2026, 7, 23)
 
 MULTIMODAL: Final = TEXT | {
     Capability.IMAGE_INPUT,
@@ -25,29 +23,37 @@ MULTIMODAL: Final = TEXT | {
 }
 WITH_AUDIO: Final = MULTIMODAL | {Capability.AUDIO_INPUT}
 
-ROWS: Final = (
-    ("openai_responses", "gpt-5.6-sol", "GPT-5.6 Sol", 1_050_000, MULTIMODAL),
-    ("openai_responses", "gpt-5.6-terra", "GPT-5.6 Terra", 1_050_000, MULTIMODAL),
-    ("openai_responses", "gpt-5.6-luna", "GPT-5.6 Luna", 1_050_000, MULTIMODAL),
-    ("anthropic_messages", "claude-fable-5", "Claude Fable 5", 1_000_000, MULTIMODAL),
-    ("anthropic_messages", "claude-opus-4-8", "Claude Opus 4.8", 1_000_000, MULTIMODAL),
-    ("anthropic_messages", "claude-sonnet-5", "Claude Sonnet 5", 1_000_000, MULTIMODAL),
-    ("anthropic_messages", "claude-haiku-4-5-20251001", "Claude Haiku 4.5", 200_000, MULTIMODAL),
-    ("gemini", "gemini-3.6-flash", "Gemini 3.6 Flash", 1_048_576, WITH_AUDIO),
-    ("gemini", "gemini-3.5-flash", "Gemini 3.5 Flash", 1_048_576, WITH_AUDIO),
-    ("gemini", "gemini-3.5-flash-lite", "Gemini 3.5 Flash-Lite", 1_048_576, WITH_AUDIO),
-    ("gemini", "gemini-2.5-pro", "Gemini 2.5 Pro", 1_048_576, WITH_AUDIO),
-)
-"""API, id, display name, context window, capabilities."""
 
-CATALOGUE: Final[Mapping[str, ModelDescriptor]] = MappingProxyType(
-    {
-        id: ModelDescriptor(
-            id, api=api, display_name=name, capabilities=capabilities, context_window=window, read_on=READ_ON
-        )
-        for api, id, name, window, capabilities in ROWS
-    }
+class Row(NamedTuple):
+    """What is known of one model, and the day on which it was read from its maker."""
+
+    api: str
+    id: str
+    display_name: str
+    context_window: int
+    capabilities: frozenset[Capability]
+    read_on: date
+
+    def descriptor(self) -> ModelDescriptor:
+        """It as a descriptor."""
+        return ModelDescriptor(**self._asdict())
+
+
+ROWS: Final = (
+    Row("openai_responses", "gpt-5.6-sol", "GPT-5.6 Sol", 1_050_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("openai_responses", "gpt-5.6-terra", "GPT-5.6 Terra", 1_050_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("openai_responses", "gpt-5.6-luna", "GPT-5.6 Luna", 1_050_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("anthropic_messages", "claude-fable-5", "Claude Fable 5", 1_000_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("anthropic_messages", "claude-opus-4-8", "Claude Opus 4.8", 1_000_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("anthropic_messages", "claude-sonnet-5", "Claude Sonnet 5", 1_000_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("anthropic_messages", "claude-haiku-4-5-20251001", "Claude Haiku 4.5", 200_000, MULTIMODAL, date(2026, 7, 23)),
+    Row("gemini", "gemini-3.6-flash", "Gemini 3.6 Flash", 1_048_576, WITH_AUDIO, date(2026, 7, 23)),
+    Row("gemini", "gemini-3.5-flash", "Gemini 3.5 Flash", 1_048_576, WITH_AUDIO, date(2026, 7, 23)),
+    Row("gemini", "gemini-3.5-flash-lite", "Gemini 3.5 Flash-Lite", 1_048_576, WITH_AUDIO, date(2026, 7, 23)),
+    Row("gemini", "gemini-2.5-pro", "Gemini 2.5 Pro", 1_048_576, WITH_AUDIO, date(2026, 7, 23)),
 )
+
+CATALOGUE: Final[Mapping[str, ModelDescriptor]] = MappingProxyType({row.id: row.descriptor() for row in ROWS})
 """Every row by the model's id. None has ``max_output_tokens``, though makers name ceilings (OpenAI 128,000, Gemini
 65,536): it would go out with every request, as a limit that nobody asked for."""
 

@@ -130,7 +130,7 @@ def a_client() -> AsyncClient:
         (Fallback, "needs a client"),
         (
             lambda: Fallback(cast("Any", Client(a_client()))),
-            "each client of Fallback must be a AsyncClient, not a Client",
+            "each client of Fallback must be an AsyncClient, not a Client",
         ),
         (lambda: Fallback(a_client(), on="transport"), "a collection of kinds"),
         (lambda: Fallback(a_client(), on=["weather"]), "Fallback: on is one of"),

@@ -107,7 +107,7 @@ def test_a_descriptor_shares_nothing_with_what_it_was_made_of() -> None:
         ({"settings": {"effort": "much"}}, "Request.effort is one of"),
         ({"settings": {"temperature": "hot"}}, "Request.temperature must be a number"),
         ({"extra": 5}, "extra is a mapping"),
-        ({"extra": {"a": object()}}, "extra.a is a object"),
+        ({"extra": {"a": object()}}, "extra.a is an object"),
         ({"read_on": "2026-07-23"}, "read_on must be a date or None, not str"),
         ({"read_on": datetime(2026, 7, 23, tzinfo=UTC)}, "read_on must be a date or None, not datetime"),
     ],
@@ -329,7 +329,7 @@ def test_the_first_part_that_is_refused_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
-    [(5, "here is a int"), ([5], r"here\[0\] is a int, not a part"), (None, "here is a NoneType")],
+    [(5, "here is an int"), ([5], r"here\[0\] is a int, not a part"), (None, "here is a NoneType")],
 )
 def test_what_is_no_part_is_refused(wrong: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=named):

@@ -119,9 +119,9 @@ CYCLE["a"] = CYCLE
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        (5, "extra is a mapping, not a int"),
+        (5, "extra is a mapping, not an int"),
         ([("a", 1)], "extra is a mapping, not a list"),
-        ({"a": {"b": object()}}, "extra.a.b is a object"),
+        ({"a": {"b": object()}}, "extra.a.b is an object"),
         ({"a": [float("inf")]}, r"extra.a\[0\] is a number that is not finite"),
         ({5: 1}, "extra has a key of type int"),
         (CYCLE, "nests deeper"),

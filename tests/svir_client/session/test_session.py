@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "an empty id": (lambda: Session(""), "the id of a session is a text"),
     "half a character in the id": (lambda: Session("\ud83d"), "the id of a session is a text"),
     "NUL in the id": (lambda: Session("a\0"), "the id of a session is a text"),
-    "an id that is no text": (lambda: Session(any_value(1)), "the id of a session must be a str, not a int"),
+    "an id that is no text": (lambda: Session(any_value(1)), "the id of a session must be a str, not an int"),
     "an empty system": (lambda: Session(system=""), "must not be empty"),
     "a system that is no text": (lambda: Session(system=any_value(1)), "instruction of a session must be a str"),
     "a message of the system": (lambda: Session(messages=[USER, Message.system("x")]), "message 1 .* is the system's"),

@@ -178,7 +178,7 @@ def test_a_key_is_a_text() -> None:
         lambda: state.erase(wrong),
     ]
     for touch in touches:
-        with pytest.raises(ConfigError, match="the key of a SessionState must be a str, not a int"):
+        with pytest.raises(ConfigError, match="the key of a SessionState must be a str, not an int"):
             touch()
 
 
