@@ -329,7 +329,7 @@ def test_the_first_part_that_is_refused_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
-    [(5, "here is an int"), ([5], r"here\[0\] is a int, not a part"), (None, "here is a NoneType")],
+    [(5, "here is an int"), ([5], r"here\[0\] is an int, not a part"), (None, "here is a NoneType")],
 )
 def test_what_is_no_part_is_refused(wrong: Any, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
