@@ -55,3 +55,7 @@ def __getattr__(name: str) -> object:
     value: object = getattr(importlib.import_module("svir_client.sync.generation"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
