@@ -141,7 +141,8 @@ def _tools(value: Iterable[Tool] | Toolbox) -> tuple[Tool, ...]:
     tools = tuple(offered)
     for number, tool in enumerate(tools):
         if not isinstance(tool, Tool):
-            raise ConfigError(f"Request.tools[{number}] is {an(type(tool))}, not a Tool")
+            hint = ": Tools() of svir_client makes one of a function" if callable(tool) else ""
+            raise ConfigError(f"Request.tools[{number}] is {an(type(tool))}, not a Tool{hint}")
     return tools
 
 
