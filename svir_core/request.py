@@ -139,7 +139,8 @@ def _tools(value: Iterable[Tool] | Toolbox) -> tuple[Tool, ...]:
     if not isinstance(offered, Iterable):
         raise ConfigError("Request.tools is a sequence of Tool, or a Toolbox")
     tools = tuple(offered)
-    for number, tool in enumerate(tools):
+    given: tuple[object, ...] = tools
+    for number, tool in enumerate(given):
         if not isinstance(tool, Tool):
             hint = ": Tools() of svir_client makes one of a function" if callable(tool) else ""
             raise ConfigError(f"Request.tools[{number}] is {an(type(tool))}, not a Tool{hint}")

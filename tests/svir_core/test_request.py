@@ -123,7 +123,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     (r"Request.messages\[0\] is a str, not a Message", {"messages": "hi"}),
     ("Request.tools is a sequence of Tool, or a Toolbox", {"tools": 5}),
     (r"Request.tools\[0\] is a dict, not a Tool$", {"tools": [{}]}),
-    (r"tools\[0\] is a builtin_function_or_method, not a Tool: Tools\(\) of svir_client makes", {"tools": [print]}),
+    (r"Request.tools\[0\] is a builtin_function_or_method, not a Tool: Tools\(\) of", {"tools": [print]}),
     ("Request.tool_choice is a ToolChoice, or one of", {"tool_choice": "lookup"}),
     ("Request.tool_choice is a ToolChoice, or one of", {"tool_choice": "named"}),
     ("Request.tool_choice is a ToolChoice, or one of", {"tool_choice": None}),
