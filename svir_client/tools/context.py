@@ -31,5 +31,5 @@ class ToolContext:
     run_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     call_id: str | None = attrs.field(default=None, kw_only=True, validator=instance_of(str, NoneType))
     state: SessionState | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
-    approved: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, validator=instance_of(frozenset))
+    approved: frozenset[str] = attrs.field(default=frozenset[str](), kw_only=True, validator=instance_of(frozenset))
     on_error: Callable[[Exception], object] | None = attrs.field(default=None, kw_only=True, repr=False, eq=False)
