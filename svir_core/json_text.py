@@ -108,7 +108,7 @@ def _plain(value: Any, place: _Place, depth: int) -> Any:
     if isinstance(value, list | tuple):
         items = cast("Sequence[Any]", value)
         return [_plain(item, (place, number), depth - 1) for number, item in enumerate(items)]
-    raise ConfigError(f"{_spelled(place)} is {an(type(value))}, which JSON cannot carry")
+    raise ConfigError(f"{_spelled(place)} is {an(type(cast('object', value)))}, which JSON cannot carry")
 
 
 def plain(value: Any, where: str) -> Any:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import anyio.lowlevel
 
@@ -60,7 +60,9 @@ async def events_of(function: ModelFunction, request: Request) -> EventSource:
     for kind, source in SOURCES:
         if isinstance(answer, kind):
             return source(answer)
-    raise ConfigError(f"a model's function gives a Completion, a text or events, not {an(type(answer))}")
+    raise ConfigError(
+        f"a model's function gives a Completion, a text or events, not {an(type(cast('object', answer)))}"
+    )
 
 
 class _Ready:

@@ -7,7 +7,7 @@ read every other.
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -131,7 +131,7 @@ def _read(payload: bytes) -> TextDelta | ReasoningDelta | ToolCallDelta | Comple
     else:
         if isinstance(event, Event):
             return event
-        problem = f"the form of {an(type(event))}"
+        problem = f"the form of {an(type(cast('object', event)))}"
     raise ProtocolError(f"an event of a function is not in svir's JSON form: {problem}")
 
 

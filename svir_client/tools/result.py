@@ -52,7 +52,7 @@ def _part(value: Any) -> ResultPart:
         return Text(sanitize(value))
     if isinstance(value, _PARTS):
         return value
-    raise ConfigError(f"{an(type(value))} stands among the parts of a result")
+    raise ConfigError(f"{an(type(cast('object', value)))} stands among the parts of a result")
 
 
 def _json(value: Any, depth: int) -> Any:
