@@ -17,10 +17,8 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-from anyio.from_thread import start_blocking_portal
-
 from examples.provider import connect, line, model_of, parsed, parser, run, words
-from svir_client import Client, ModelDescriptor, Session, SqliteStore
+from svir_client import Client, ModelDescriptor, Session, SqliteStore, sync
 from svir_client.sync import generate_stream
 from svir_client.testing import MockServer, RecordedRequest, Reply
 from svir_core import FinishReason, SvirError
@@ -48,8 +46,7 @@ def conversation(options: argparse.Namespace) -> Generator[Session]:
     if options.store is None:
         yield Session(system=system)
         return
-    stored = SqliteStore(options.store).session(options.session or "chat", system=system)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(stored) as session:
+    with sync.session(SqliteStore(options.store), options.session or "chat", system=system) as session:
         if options.system not in (None, session.system):
             raise SystemExit("this conversation began with another instruction: leave --system, or name a --session")
         yield session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,7 @@ class Storage:
         self._unsaved = unsaved
         self._lock = threading.Lock()
         self._turn = Slots(1)
+        self._process = os.getpid()
         self._left = False
         self._closed = False
 
@@ -96,9 +98,11 @@ class Storage:
         self._closed = True
 
     def check_open(self) -> None:
-        """``ConfigError`` once its block is being left."""
+        """``ConfigError`` once its block is being left, and in a process that was forked since it was entered."""
         if self._left:
             raise _over()
+        if self._process != os.getpid():
+            raise ConfigError("this session was opened before the process was forked, and is the other process's")
 
     async def save(self) -> None:
         """Write what is unsaved. Raises what the store raises; ``ConfigError`` when it was closed."""

@@ -22,21 +22,25 @@ if TYPE_CHECKING:
         resume,
         resume_stream,
     )
+    from svir_client.sync.open_session import SyncOpenSession, session
 
-_LATE: Final = (
-    "SyncGenerationStream",
-    "SyncGenerationTextStream",
-    "generate",
-    "generate_stream",
-    "resume",
-    "resume_stream",
-)
+_LATE: Final = {
+    "SyncGenerationStream": "generation",
+    "SyncGenerationTextStream": "generation",
+    "SyncOpenSession": "open_session",
+    "generate": "generation",
+    "generate_stream": "generation",
+    "resume": "generation",
+    "resume_stream": "generation",
+    "session": "open_session",
+}
 """What is imported when somebody asks for it: it brings tools, sessions and tracing, of which most need none."""
 
 __all__ = (
     "Client",
     "SyncGenerationStream",
     "SyncGenerationTextStream",
+    "SyncOpenSession",
     "SyncPartialItems",
     "SyncPartialStream",
     "SyncRawStream",
@@ -46,13 +50,14 @@ __all__ = (
     "generate_stream",
     "resume",
     "resume_stream",
+    "session",
 )
 
 
 def __getattr__(name: str) -> object:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module("svir_client.sync.generation"), name)
+    value: object = getattr(importlib.import_module(f"svir_client.sync.{_LATE[name]}"), name)
     globals()[name] = value
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from svir_client import Session, SessionState, SessionStore, SqliteStore
+from svir_client import Session, SessionState, SessionStore, SqliteStore, sync
 from svir_client.session import OpenSession, SessionClaim, SessionLease, SessionRecord
 from svir_core import Message, ToolLoop
 
@@ -36,3 +36,8 @@ async def store(store: SessionStore) -> None:
     claim = await store.claim("alice")
     assert_type(claim, SessionClaim)
     assert_type(await claim.read(), SessionRecord | None)
+
+
+def blocking(store: SessionStore) -> None:
+    with sync.session(store, "alice", system="Be brief.") as session:
+        assert_type(session, Session)
