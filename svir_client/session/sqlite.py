@@ -7,17 +7,19 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from svir_client.finished import Finished
 from svir_client.session.form import session_id
 from svir_client.session.record import SessionRecord
 from svir_client.session.sqlite_claim import SqliteClaim, in_thread, read_session
-from svir_client.session.sqlite_file import connect
+from svir_client.session.sqlite_file import connect, stored
 from svir_client.session.store import SessionStore
 from svir_core.errors import ConfigError
 
 T = TypeVar("T")
+
+_IDS: Final = "SELECT id FROM session ORDER BY id"
 
 
 class SqliteStore(SessionStore):
@@ -37,7 +39,7 @@ class SqliteStore(SessionStore):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         given = os.fspath(path) if isinstance(cast("object", path), str | os.PathLike) else None
-        if not isinstance(given, str) or not given or "\0" in given or given == ":memory:":
+        if not isinstance(given, str) or not _names_a_file(given):
             raise ConfigError("SqliteStore(path): a path as str or os.PathLike[str]; what is not kept needs no store")
         self._path = os.path.abspath(given)
 
@@ -53,9 +55,7 @@ class SqliteStore(SessionStore):
 
     async def ids(self) -> tuple[str, ...]:
         """As :meth:`SessionStore.ids`."""
-        return await self._connected(
-            lambda connection: tuple(id for (id,) in connection.execute("SELECT id FROM session ORDER BY id"))
-        )
+        return await self._connected(lambda connection: tuple(stored(id, str) for (id,) in connection.execute(_IDS)))
 
     async def delete(self, id: str) -> bool:
         """As :meth:`SessionStore.delete`."""
@@ -80,3 +80,11 @@ class SqliteStore(SessionStore):
                 return work(connection)
 
         return await in_thread(run)
+
+
+def _names_a_file(path: str) -> bool:
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return bool(name) and b"\0" not in name and path != ":memory:"

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from svir_client.finished import Finished
 from svir_client.session.record import SessionChange, SessionRecord
-from svir_client.session.sqlite_file import Transaction, connect, lock, translated
+from svir_client.session.sqlite_file import Transaction, connect, damaged, identity, lock, stored, translated
 from svir_client.session.store import SessionClaim
 from svir_client.unique import Unique
 from svir_core.check import expect
@@ -39,6 +39,7 @@ class SqliteClaim(SessionClaim, Unique):
 
     __slots__ = (
         "_connection",
+        "_file",
         "_id",
         "_lock",
         "_mutex",
@@ -56,6 +57,7 @@ class SqliteClaim(SessionClaim, Unique):
         self._process = os.getpid()
         self._lock: sqlite3.Connection | None = None
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._number: int | None = None
         self._version = 0
         self._released = False
@@ -101,9 +103,11 @@ class SqliteClaim(SessionClaim, Unique):
             if self._lock is None:
                 raise SessionInUseError("another writer has this session")
             self._connection = connect(self._path)
+            self._file = identity(self._path)
             row = self._connection.execute("SELECT number, version FROM session WHERE id = ?", (self._id,)).fetchone()
             if row is not None:
-                self._number, self._version = row
+                number, version = row
+                self._number, self._version = stored(number, int), stored(version, int)
 
     def _holding(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._mutex:
@@ -118,16 +122,17 @@ class SqliteClaim(SessionClaim, Unique):
             raise StoreError("a later write has overtaken this one")
         with Transaction(connection, "IMMEDIATE") as transaction:
             number = self._write_head(connection, change.head)
-            (stored,) = connection.execute(
+            (count,) = connection.execute(
                 "SELECT coalesce(max(position) + 1, 0) FROM message WHERE session = ?", (number,)
             ).fetchone()
-            if stored < change.keep:
-                raise StoreError(f"{change.keep} messages cannot stay: {stored} are stored")
+            if stored(count, int) < change.keep:
+                raise StoreError(f"{change.keep} messages cannot stay: {count} are stored")
             connection.execute("DELETE FROM message WHERE session = ? AND position >= ?", (number, change.keep))
             connection.executemany(
                 "INSERT INTO message (session, position, body) VALUES (?, ?, ?)",
                 [(number, position, body) for position, body in enumerate(change.append, change.keep)],
             )
+            self._check_file()
             transaction.commit()
         self._number = number
         self._version += 1
@@ -149,10 +154,16 @@ class SqliteClaim(SessionClaim, Unique):
             raise StoreError("another writer has changed this session: the claim was lost")
         return number
 
+    def _check_file(self) -> None:
+        """``StoreError`` when what is written would be found by nobody."""
+        if self._file is None or identity(self._path) != self._file:
+            raise StoreError("the file of the database was moved or removed while a session of it was open")
+
     def _delete(self, connection: sqlite3.Connection) -> bool:
         with Transaction(connection, "IMMEDIATE") as transaction:
             connection.execute("DELETE FROM message WHERE session = ?", (self._number,))
             deleted = connection.execute("DELETE FROM session WHERE number = ?", (self._number,)).rowcount
+            self._check_file()
             transaction.commit()
         return deleted > 0
 
@@ -175,8 +186,13 @@ def read_session(connection: sqlite3.Connection, id: str) -> SessionRecord | Non
         if row is None:
             return None
         number, head = row
-        bodies = connection.execute("SELECT body FROM message WHERE session = ? ORDER BY position", (number,))
-        return SessionRecord(head, [body for (body,) in bodies])
+        rows = connection.execute("SELECT position, body FROM message WHERE session = ? ORDER BY position", (number,))
+        messages: list[str] = []
+        for position, body in rows:
+            if position != len(messages):
+                raise damaged()
+            messages.append(stored(body, str))
+        return SessionRecord(stored(head, str), messages)
 
 
 def _lock_path(path: str, id: str) -> str:

@@ -74,9 +74,34 @@ def translated(work: Callable[[], T]) -> T:
         code = result_code(error)
         words = _WORDS.get(code or 0, "SQLite refused")
         failure = StoreError(f"{words} ({type(error).__name__})", retryable=code in _RETRYABLE)
+    except UnicodeDecodeError:  # SQLite's own words of what it found, which Python reads
+        failure = damaged()
+    except MemoryError:  # SQLITE_NOMEM, as Python tells it: a damaged file may ask for any amount
+        failure = StoreError(_WORDS[sqlite3.SQLITE_NOMEM])
     except OSError as error:
         failure = StoreError(f"a file of the database cannot be made ({type(error).__name__})")
     raise failure
+
+
+def damaged() -> StoreError:
+    """What is raised for what SQLite gives without complaint, and nobody has written."""
+    return StoreError(_WORDS[sqlite3.SQLITE_CORRUPT])
+
+
+def stored(value: object, kind: type[T]) -> T:
+    """``value`` of a column, which was written as a ``kind``: a damaged file has any type anywhere."""
+    if isinstance(value, kind):
+        return value
+    raise damaged()
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file is at ``path``, without opening it; ``None`` when there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def connect(path: str) -> sqlite3.Connection:

@@ -227,7 +227,7 @@ async def test_a_path_is_found_from_another_folder_too(path: pathlib.Path, monke
     assert is_there(path)
 
 
-@pytest.mark.parametrize("wrong", [1, b"a.db", "", "a\0b", ":memory:", None])
+@pytest.mark.parametrize("wrong", [1, b"a.db", "", "a\0b", "/tmp/\ud800.db", ":memory:", None])
 def test_what_is_no_path(wrong: Any) -> None:
     with pytest.raises(ConfigError, match=r"SqliteStore\(path\)"):
         SqliteStore(wrong)
