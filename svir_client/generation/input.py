@@ -31,6 +31,7 @@ def user_message(given: Input) -> Message:
 def _of_parts(given: str | Part | Iterable[Part | str]) -> Message:
     if isinstance(given, str | Part):
         return Message.user(given)
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
-        raise ConfigError(f"a generation starts with a text, a part or a Message, not {an(type(given))}")
+    kind: type = type(given)
+    if not issubclass(kind, Iterable) or issubclass(kind, Mapping):
+        raise ConfigError(f"a generation starts with a text, a part or a Message, not {an(kind)}")
     return Message.user(*given)
