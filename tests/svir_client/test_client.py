@@ -633,7 +633,7 @@ def test_plain_http_is_allowed_by_a_bool(value: Any) -> None:
 
 @pytest.mark.parametrize("nothing", [5, "openai", None])
 def test_an_api_is_one(nothing: Any) -> None:
-    with pytest.raises(ConfigError, match="api must have the methods"):
+    with pytest.raises(ConfigError, match=r"api must be a wire API, such as openai_chat\.API"):
         AsyncClient.of(nothing, "http://127.0.0.1")
 
 
