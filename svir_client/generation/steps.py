@@ -170,8 +170,16 @@ class Steps:
         self._lease.advance(added, None if loop.phase is LoopPhase.FINISHED else loop, tell=tell)
         self._loop, self._begun, self._saved = loop, True, False
         if added and added[-1].role is Role.TOOL:
-            results = (part for part in added[-1].parts if isinstance(part, ToolResult))
-            self._results = RoundResults(loop.rounds, tuple(results))
+            results = tuple(part for part in added[-1].parts if isinstance(part, ToolResult))
+            self._results = RoundResults(loop.rounds, results)
+            self._trace_not_run(loop, results)
+
+    def _trace_not_run(self, loop: ToolLoop, results: tuple[ToolResult, ...]) -> None:
+        """Report the calls that the loop itself has answered: they were cut off, or somebody said no."""
+        calls = () if loop.completion is None else loop.completion.calls
+        for call, result in zip(calls, results, strict=True):
+            if not (call.complete and loop.approvals.get(call.id, True)):
+                self._traced.not_run(call, result, loop.rounds)
 
     async def _save(self) -> None:
         await self._lease.save()

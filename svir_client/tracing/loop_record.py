@@ -82,13 +82,13 @@ class GenerationFailure:
 
 @attrs.frozen(kw_only=True)
 class ToolStart:
-    """A call of a tool begins; also one of a tool that is not there.
+    """A call of a tool begins; also one of a tool that is not there, and one that is not run but answered at once.
 
     Attributes:
         round: that of the answer which asked for it.
     """
 
-    round: int | None = None
+    round: int
 
 
 @attrs.frozen(kw_only=True)
@@ -104,7 +104,7 @@ class ToolEnd:
         error_class: the name of the class of what was raised in place of a result.
     """
 
-    round: int | None = None
+    round: int
     outcome: Outcome
     is_error: bool | None = None
     seconds: float

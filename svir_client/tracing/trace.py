@@ -59,7 +59,7 @@ class Trace(Layer):
             if not callable(getattr(sink, "write", None)) or not isinstance(getattr(sink, "content", None), bool):
                 raise ConfigError(f"a sink has write(event) and content, and {an(type(sink))} has not")
         self._sinks = Sinks(sinks)
-        self.reporting = Reporting(
+        self._reporting = Reporting(
             self._sinks,
             expect(capture, bool, "Trace: capture"),
             Redactor(secret_texts(secrets)),
@@ -74,7 +74,7 @@ class Trace(Layer):
 
     async def __call__(self, request: Request, next: Next) -> Stream:
         """The stream that ``next`` gives, which is watched."""
-        call = TracedCall(self.reporting, request, next.api)
+        call = TracedCall(self._reporting, request, next.api)
         try:
             stream = await next(request)
         except BaseException as error:

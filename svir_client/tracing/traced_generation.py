@@ -12,7 +12,7 @@ from svir_client.tracing.record import Content, EventType, Level, Outcome, clip
 from svir_client.tracing.run import Enclosing, Learned, Run, enclosing, inside
 from svir_client.tracing.span import Span
 from svir_client.tracing.trace import Trace
-from svir_client.tracing.traced_toolbox import TracedToolbox
+from svir_client.tracing.traced_toolbox import TracedToolbox, report_not_run
 from svir_core.errors import SvirError
 from svir_core.generation import GenerationOutcome
 from svir_core.redact import Redactor
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from svir_client.layers.layer import Layer
     from svir_client.tools.toolbox import Toolbox
     from svir_core.generation import Generation, Progress
-    from svir_core.message import Message
+    from svir_core.message import Message, ToolCall, ToolResult
     from svir_core.request import Request
 
 
@@ -39,7 +39,6 @@ class TracedGeneration:
         "_learned",
         "_model",
         "_reportings",
-        "_round",
         "_run_id",
         "_session_id",
         "_span",
@@ -57,13 +56,12 @@ class TracedGeneration:
     ) -> None:
         """``layers`` of the client, the name of its wire API, and the model that is asked for. ``redactor`` has the
         secrets that are known before a call is made; those of each call are learned from it."""
-        self._reportings = tuple(layer.reporting for layer in layers if isinstance(layer, Trace))
+        self._reportings = tuple(layer._reporting for layer in layers if isinstance(layer, Trace))
         self._api = api
         self._model = clip(model)
         self._session_id = None if session_id is None else clip(session_id)
         self._run_id = clip(run_id)
         self._learned = Learned(redactor)
-        self._round: int | None = None
         around = enclosing()
         self._span = self._part(model, None, None if around is None else around.span_id)
 
@@ -88,16 +86,17 @@ class TracedGeneration:
     def round(self, number: int) -> AbstractContextManager[None]:
         """What is around the opening of the call of the model: what a ``Trace`` then reports of it is part of this
         generation. Entered and left in one task, and not held across a ``yield``."""
-        self._round = number
         run = Run(run_id=self._run_id, session_id=self._session_id, round=number, learned=self._learned)
         return inside(Enclosing(self._span.span_id, run))
 
-    def tools(self, toolbox: Toolbox, round: int | None = None) -> Toolbox:
-        """``toolbox``, its calls reported as those of ``round``, by default of the latest :meth:`round`. It has the
-        methods of a toolbox alone."""
-        if not self._reportings:
-            return toolbox
-        return TracedToolbox(toolbox, self._reportings, self._tool, lambda: self._round if round is None else round)
+    def tools(self, toolbox: Toolbox, round: int) -> Toolbox:
+        """``toolbox``, its calls reported as those of ``round``. It has the methods of a toolbox alone."""
+        return TracedToolbox(toolbox, self._reportings, self._tool, round) if self._reportings else toolbox
+
+    def not_run(self, call: ToolCall, result: ToolResult, round: int) -> None:
+        """``call``, of the answer of ``round``, has ``result`` of no toolbox: it was cut off, or got a no."""
+        if self._reportings:
+            report_not_run(self._tool(call.name, call.id), self._reportings, call, result, round)
 
     def end(self, generation: Generation) -> None:
         """It is over, and did not fail."""
@@ -105,15 +104,14 @@ class TracedGeneration:
         level = Level.INFO if outcome is GenerationOutcome.ANSWERED else Level.WARNING
         self._end(outcome, level, generation)
 
-    def failed(self, error: BaseException | None, progress: Progress | None = None) -> None:
-        """It is over with ``error``; what is no ``Exception``, a cancellation, abandons it, and so does ``None``: it
-        was left. How far it came is told by ``progress``, else by the error's own."""
-        come = error.progress if progress is None and isinstance(error, SvirError) else progress
+    def failed(self, error: BaseException | None, progress: Progress) -> None:
+        """It is over with ``error``, and came as far as ``progress`` says. What is no ``Exception``, a cancellation,
+        abandons it, and so does ``None``: it was left."""
         if not isinstance(error, Exception):
-            self._end(Outcome.ABANDONED, Level.WARNING, come)
+            self._end(Outcome.ABANDONED, Level.WARNING, progress)
             return
         kind = error.kind if isinstance(error, SvirError) else None
-        name, words, figures = clip(type(error).__name__), error_words(error), self._figures(come)
+        name, words, figures = clip(type(error).__name__), error_words(error), self._figures(progress)
         self._span.end(
             EventType.ERROR,
             Level.ERROR,

@@ -31,9 +31,9 @@ class TracedToolbox:
         toolbox: Toolbox,
         reportings: tuple[Reporting, ...],
         span: Callable[[str, str], Span],
-        round: Callable[[], int | None],
+        round: int,
     ) -> None:
-        """``span`` makes that of a call, by the tool's name and the call's id; ``round`` says which one runs."""
+        """``span`` makes that of a call, by the tool's name and the call's id; ``round`` is that of the answer."""
         self._toolbox = toolbox
         self._reportings = reportings
         self._captures = any(reporting.captures for reporting in reportings)
@@ -46,15 +46,10 @@ class TracedToolbox:
 
     async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
         """What the other one gives or raises."""
-        round = self._round()
+        round = self._round
         hidden: list[str] = []
         span = self._span(call.name, call.id)
-        span.start(
-            self._reportings,
-            EventType.TOOL_START,
-            ToolStart(round=round),
-            lambda redactor: Content(arguments=arguments_form(call, redactor)),
-        )
+        _began(span, self._reportings, call, round)
         try:
             with inside(Enclosing(span.span_id)):
                 result = await self._toolbox.call(call, self._listening(context, hidden))
@@ -87,7 +82,24 @@ class TracedToolbox:
         return attrs.evolve(given, on_error=tell)
 
 
-def _gave(span: Span, round: int | None, result: ToolResult, hidden: list[str]) -> None:
+def report_not_run(
+    span: Span, reportings: tuple[Reporting, ...], call: ToolCall, result: ToolResult, round: int
+) -> None:
+    """``call`` has ``result``, and no toolbox had a part in it."""
+    _began(span, reportings, call, round)
+    _gave(span, round, result, [])
+
+
+def _began(span: Span, reportings: tuple[Reporting, ...], call: ToolCall, round: int) -> None:
+    span.start(
+        reportings,
+        EventType.TOOL_START,
+        ToolStart(round=round),
+        lambda redactor: Content(arguments=arguments_form(call, redactor)),
+    )
+
+
+def _gave(span: Span, round: int, result: ToolResult, hidden: list[str]) -> None:
     def said(redactor: Redactor) -> Content:
         return Content(
             result=result_form(result, redactor),
@@ -102,9 +114,7 @@ def _gave(span: Span, round: int | None, result: ToolResult, hidden: list[str]) 
     )
 
 
-def _ended(
-    span: Span, round: int | None, outcome: Outcome, error: BaseException | None, content: ContentOf | None
-) -> None:
+def _ended(span: Span, round: int, outcome: Outcome, error: BaseException | None, content: ContentOf | None) -> None:
     """There is no result."""
     name = None if error is None else clip(type(error).__name__)
     span.end(

@@ -126,6 +126,53 @@ async def test_the_events_of_two_rounds() -> None:
     assert end.finish_reason is FinishReason.STOP
 
 
+def of_calls(sink: MemorySink) -> list[tuple[str, str | None, Any, Any]]:
+    """What was told of calls of tools: the event, the call, its round, and whether its result is an error."""
+    return [
+        (
+            event.type.value,
+            event.operation_id,
+            event.document()["attributes"]["round"],
+            event.document()["attributes"].get("is_error"),
+        )
+        for event in sink.events
+        if event.type in {EventType.TOOL_START, EventType.TOOL_END}
+    ]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+async def test_calls_that_got_a_no_are_told_when_they_are_stored(mixed: bool) -> None:
+    sink, session = memory(content=True), Session()
+    asked = (("delete", "{}"), *([("look", "{}")] if mixed else []), ("delete", "{}"))
+    no = {f"t{number}": False for number, (name, _) in enumerate(asked) if name == "delete"}
+    replies = (Reply.stream(calls(*asked), USAGE, DONE), ANSWERED)
+    async with scripted(*replies, layers=[Trace(sink, capture=True)]) as (_, client):
+        waits = await generate(client, session, "hi", model="m", tools=registry())
+        assert waits.outcome is GenerationOutcome.AWAITING_APPROVAL
+        assert of_calls(sink) == []
+        answer = await resume(client, session, tools=registry(), approvals=no)
+    assert answer.tool_calls == len(asked)
+    ran = [("tool_start", "t1", 1, None), ("tool_end", "t1", 1, False)] if mixed else []
+    denied = [event for id in no for event in (("tool_start", id, 1, None), ("tool_end", id, 1, True))]
+    assert of_calls(sink) == [*ran, *denied]
+    ends = [event for event in sink.events if event.type is EventType.TOOL_END]
+    assert ends[-1].level is Level.WARNING
+    assert "not approved" in ends[-1].document()["content"]["result"]
+    begun = [event.type for event in sink.events].index(EventType.GENERATION_START, 4)
+    assert begun < sink.events.index(ends[0])
+    assert {event.parent_id for event in ends} == {sink.events[begun].span_id}
+
+
+async def test_calls_that_were_cut_off_are_told_when_they_are_stored() -> None:
+    sink = memory()
+    part = {"index": 0, "id": "t0", "type": "function", "function": {"name": "look", "arguments": '{"a'}}
+    cut = Reply.stream(chunk({"tool_calls": [part]}), chunk({}, "length"), USAGE, DONE)
+    async with scripted(cut, ANSWERED, layers=[Trace(sink)]) as (_, client):
+        answer = await generate(client, None, "hi", model="m", tools=registry())
+    assert answer.tool_calls == 1
+    assert of_calls(sink) == [("tool_start", "t0", 1, None), ("tool_end", "t0", 1, True)]
+
+
 async def test_on_the_console() -> None:
     shown = io.StringIO()
     async with scripted(LOOK, ANSWERED, layers=[Trace(console(shown))]) as (_, client):

@@ -16,6 +16,7 @@ from svir_client.testing import Reply, ScriptedTransport
 from svir_client.tracing import EventType, MemorySink, ProviderEnd, ProviderStart, memory
 from svir_client.tracing.run import Enclosing, enclosing, inside
 from svir_client.tracing.traced_generation import TracedGeneration
+from svir_core.generation import Progress
 from svir_core.message import Message
 from svir_core.redact import REDACTED, Redactor
 from svir_core.request import Request
@@ -50,7 +51,7 @@ async def test_calls_of_a_round_are_part_of_it() -> None:
             async for _event in stream:
                 assert enclosing() is None
             await stream.aclose()
-        traced.failed(None)
+        traced.failed(None, Progress())
         await client.complete(REQUEST)
     calls = [event for event in sink.events if event.type in {EventType.PROVIDER_START, EventType.PROVIDER_END}]
     seen: list[Any] = []
@@ -75,7 +76,7 @@ async def test_each_try_of_a_round_is_a_span_of_its_own() -> None:
         traced = begun(trace)
         with traced.round(1):
             await client.complete(REQUEST)
-        traced.failed(None)
+        traced.failed(None, Progress())
     calls = [event for event in sink.events if event.operation_id == "round-1"]
     assert len(calls) == 6
     spans = [event.span_id for event in calls]
@@ -95,7 +96,7 @@ async def test_a_trace_of_another_client_tells_which_generation_its_calls_are_pa
         traced = begun(trace)
         with traced.round(1):
             await client.complete(REQUEST)
-        traced.failed(None)
+        traced.failed(None, Progress())
     assert [event.run_id for event in others.events] == ["run", "run"]
     assert types(others) == [EventType.PROVIDER_START, EventType.PROVIDER_END]
 
@@ -108,7 +109,7 @@ async def test_rounds_of_two_generations_at_once() -> None:
         traced = begun(trace, run_id=run_id)
         with traced.round(1):
             await client.complete(REQUEST)
-        traced.failed(None)
+        traced.failed(None, Progress())
 
     async with scripted(hello(), hello(), layers=[trace]) as (_, client):
         with anyio.fail_after(SECONDS):
@@ -129,14 +130,14 @@ async def test_a_generation_inside_the_model_of_another_one_is_part_of_that() ->
         inner = begun(trace, run_id="inner")
         with inner.round(1):
             stream = await next(request)
-        inner.failed(None)
+        inner.failed(None, Progress())
         return stream
 
     async with scripted(hello(), layers=[model, trace]) as (_, client):
         outer = begun(trace, run_id="outer")
         with outer.round(1):
             await read(client)
-        outer.failed(None)
+        outer.failed(None, Progress())
     runs = {event.run_id: event for event in sink.events if event.type is EventType.GENERATION_START}
     assert runs["inner"].parent_id == runs["outer"].span_id
     (call,) = [event for event in sink.events if event.type is EventType.PROVIDER_START]
@@ -150,7 +151,7 @@ async def test_a_key_of_a_call_is_known_from_then_on() -> None:
         traced = begun(trace)
         with traced.round(1):
             await client.complete(REQUEST)
-        traced.failed(LookupError(f"canary {KEY}"))
+        traced.failed(LookupError(f"canary {KEY}"), Progress())
     assert sink.events[-1].document()["content"] == {"exception": f"LookupError: canary {REDACTED}"}
 
 

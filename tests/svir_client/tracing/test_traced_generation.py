@@ -23,7 +23,7 @@ from svir_client.tracing import (
     memory,
 )
 from svir_client.tracing.traced_generation import TracedGeneration
-from svir_core.errors import ErrorKind, MaxRoundsError, TransportError
+from svir_core.errors import ErrorKind, MaxRoundsError
 from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.message import Message, Role, Text
 from svir_core.redact import REDACTED, Redactor
@@ -106,7 +106,7 @@ async def test_a_generation_that_failed() -> None:
     traced = begun(Trace(sink, clock=clock))
     clock.now += 2
     come = Progress(ANSWERED, (INPUT,), Usage(input=1), rounds=8, tool_calls=5)
-    traced.failed(MaxRoundsError("canary", progress=come))
+    traced.failed(MaxRoundsError("canary"), come)
     assert types(sink) == [EventType.GENERATION_START, EventType.ERROR]
     assert sink.events[-1].level is Level.ERROR
     assert sink.events[-1].attributes == GenerationFailure(
@@ -130,12 +130,6 @@ async def test_what_is_no_error_of_ours() -> None:
     assert (end.category, end.error_kind, end.error_class) == ("unknown_exception", None, "LookupError")
     assert (end.model_rounds, end.tool_calls, end.usage) == (2, 0, None)
     assert "canary" not in repr(sink.events)
-
-
-async def test_progress_that_is_told_wins_over_the_errors_own() -> None:
-    sink = memory()
-    begun(Trace(sink)).failed(TransportError("x", progress=Progress(rounds=1)), Progress(rounds=2))
-    assert sink.events[-1].document()["attributes"]["model_rounds"] == 2
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit(), None])
@@ -166,7 +160,7 @@ async def test_one_that_was_cancelled_is_abandoned() -> None:
         try:
             await anyio.sleep_forever()
         except BaseException as error:
-            traced.failed(error)
+            traced.failed(error, Progress())
             raise
     assert sink.events[-1].document()["attributes"]["outcome"] == "abandoned"
 
@@ -187,7 +181,7 @@ async def test_it_ends_once() -> None:
     traced = begun(Trace(sink))
     traced.end(generation())
     traced.end(generation())
-    traced.failed(LookupError())
+    traced.failed(LookupError(), Progress())
     del traced
     gc.collect()
     assert types(sink) == [EventType.GENERATION_START, EventType.GENERATION_END]
@@ -196,7 +190,7 @@ async def test_it_ends_once() -> None:
 async def test_what_has_not_begun_reports_nothing() -> None:
     sink = memory()
     traced = TracedGeneration([Trace(sink)], "openai_chat", "m", "s", "run", redactor=Redactor())
-    traced.failed(LookupError())
+    traced.failed(LookupError(), Progress())
     del traced
     gc.collect()
     assert sink.events == ()
@@ -259,7 +253,7 @@ async def test_a_sink_that_fails_breaks_nothing() -> None:
 async def test_what_was_said_is_there_with_both_switches_alone(capture: bool, content: bool) -> None:
     sink = memory(content=content)
     trace = Trace(sink, capture=capture)
-    begun(trace, redactor=Redactor([KEY])).failed(LookupError(f"canary {KEY}"))
+    begun(trace, redactor=Redactor([KEY])).failed(LookupError(f"canary {KEY}"), Progress())
     start, end = sink.events
     if capture and content:
         assert start.document()["content"] == {
@@ -276,5 +270,5 @@ async def test_a_text_that_cannot_be_had() -> None:
             raise LookupError("canary")
 
     sink = memory(content=True)
-    begun(Trace(sink, capture=True)).failed(Mute())
+    begun(Trace(sink, capture=True)).failed(Mute(), Progress())
     assert sink.events[-1].document()["content"] == {"exception": "Mute"}

@@ -14,6 +14,7 @@ import pytest
 from svir_client import SessionState, Toolbox, ToolContext, Tools, Trace, call_all
 from svir_client.tracing import EventType, Level, MemorySink, Outcome, ToolEnd, ToolStart, TraceEvent, memory
 from svir_client.tracing.traced_generation import TracedGeneration
+from svir_core.generation import Progress
 from svir_core.message import Image, Message, Text, ToolCall, ToolResult
 from svir_core.redact import REDACTED, Redactor
 from svir_core.request import Request, Tool
@@ -70,9 +71,7 @@ async def test_a_call() -> None:
         clock.now += 2
         return "seen"
 
-    with traced.round(3):
-        pass
-    box = traced.tools(tools)
+    box = traced.tools(tools, 3)
     assert isinstance(box, Toolbox)
     assert tuple(box.tools()) == tools.tools()
     assert await box.call(asked("look")) == ToolResult("t1", "seen")
@@ -88,26 +87,11 @@ async def test_a_call() -> None:
         assert event.parent_id == sink.events[0].span_id
 
 
-async def test_the_round_may_be_told() -> None:
-    sink = memory()
-    traced = generation(Trace(sink))
-    with traced.round(1):
-        pass
-    await traced.tools(registry(), 7).call(asked("look", at="x"))
-    assert end_of(sink).round == 7
-
-
-async def test_before_any_round_of_this_process_there_is_none() -> None:
-    sink = memory()
-    await generation(Trace(sink)).tools(registry()).call(asked("look", at="x"))
-    assert of_tools(sink)[0].document()["attributes"] == {}
-
-
 @pytest.mark.parametrize("name", ["broken", "look", "nowhere"])
 async def test_a_result_that_is_an_error_is_a_warning(name: str) -> None:
     sink = memory()
     plain = await registry().call(asked(name, canary=1))
-    assert await generation(Trace(sink)).tools(registry()).call(asked(name, canary=1)) == plain
+    assert await generation(Trace(sink)).tools(registry(), 1).call(asked(name, canary=1)) == plain
     assert plain.is_error
     start, end = of_tools(sink)
     assert (start.level, end.level, end.name) == (Level.INFO, Level.WARNING, name)
@@ -139,7 +123,7 @@ class Box:
 async def test_what_a_toolbox_raises_is_raised(error: BaseException, outcome: Outcome) -> None:
     sink = memory()
     with pytest.raises(type(error)) as caught:
-        await generation(Trace(sink)).tools(Box(error)).call(asked("x"))
+        await generation(Trace(sink)).tools(Box(error), 1).call(asked("x"))
     assert caught.value is error
     assert of_tools(sink)[-1].level is Level.WARNING
     end = end_of(sink)
@@ -148,14 +132,14 @@ async def test_what_a_toolbox_raises_is_raised(error: BaseException, outcome: Ou
 
 async def test_what_is_no_result_goes_on_as_it_is() -> None:
     sink = memory()
-    given: object = await generation(Trace(sink)).tools(Box(7)).call(asked("x"))
+    given: object = await generation(Trace(sink)).tools(Box(7), 1).call(asked("x"))
     assert given == 7
     assert (end_of(sink).outcome, end_of(sink).is_error, end_of(sink).error_class) == (Outcome.FAILED, None, None)
 
 
 async def test_a_call_that_is_cancelled_is_abandoned() -> None:
     sink = memory()
-    box = generation(Trace(sink)).tools(Box("wait"))
+    box = generation(Trace(sink)).tools(Box("wait"), 1)
     with anyio.move_on_after(0.01) as scope:
         await box.call(asked("x"))
     assert scope.cancelled_caught
@@ -174,7 +158,7 @@ async def test_calls_at_once_have_an_end_each() -> None:
             await each.wait()
         return str(number)
 
-    box = generation(Trace(sink)).tools(tools)
+    box = generation(Trace(sink)).tools(tools, 1)
     with anyio.fail_after(SECONDS):
         results = await call_all(box, [asked("wait", f"t{number}", number=number) for number in range(3)])
     assert [result.content for result in results] == ["0", "1", "2"]
@@ -189,7 +173,7 @@ async def test_names_and_ids_are_cut_and_known_secrets_taken_out() -> None:
     sink = memory()
     trace = Trace(sink, secrets=[KEY])
     long = KEY + "n" * 999
-    await generation(trace).tools(registry()).call(ToolCall(long, long, "{}"))
+    await generation(trace).tools(registry(), 1).call(ToolCall(long, long, "{}"))
     for event in of_tools(sink):
         for text in (event.name, event.operation_id):
             assert text == (REDACTED + "n" * 999)[:256]
@@ -197,7 +181,7 @@ async def test_names_and_ids_are_cut_and_known_secrets_taken_out() -> None:
 
 async def test_without_a_trace_a_toolbox_is_itself() -> None:
     tools = registry()
-    assert generation().tools(tools) is tools
+    assert generation().tools(tools, 1) is tools
 
 
 async def test_a_sink_that_fails_breaks_nothing() -> None:
@@ -208,7 +192,7 @@ async def test_a_sink_that_fails_breaks_nothing() -> None:
             raise LookupError("canary")
 
     trace = Trace(Broken(), capture=True)
-    box = generation(trace).tools(registry())
+    box = generation(trace).tools(registry(), 1)
     assert await box.call(asked("look", at="x")) == ToolResult("t1", "canary-result x")
     assert trace.failures == 3
 
@@ -218,7 +202,7 @@ async def test_a_sink_that_fails_breaks_nothing() -> None:
 
 async def test_what_was_said() -> None:
     sink = memory(content=True)
-    box = generation(Trace(sink, capture=True, secrets=[KEY])).tools(registry())
+    box = generation(Trace(sink, capture=True, secrets=[KEY])).tools(registry(), 1)
     await box.call(asked("look", at=KEY))
     await box.call(asked("broken"))
     await box.call(ToolCall("t3", "nowhere", f'{{"cut": "{KEY}'))
@@ -239,7 +223,7 @@ async def test_what_was_said() -> None:
 @pytest.mark.parametrize(("capture", "content"), [(False, False), (True, False), (False, True)])
 async def test_without_both_switches_nothing_was_said(capture: bool, content: bool) -> None:
     sink = memory(content=content)
-    box = generation(Trace(sink, capture=capture)).tools(registry())
+    box = generation(Trace(sink, capture=capture)).tools(registry(), 1)
     await box.call(asked("look", at="canary-argument"))
     await box.call(asked("broken"))
     assert "canary" not in repr([event.document() for event in sink.events])
@@ -248,7 +232,7 @@ async def test_without_both_switches_nothing_was_said(capture: bool, content: bo
 async def test_parts_of_a_result() -> None:
     sink = memory(content=True)
     result = ToolResult("t1", [Text(f"a {KEY}"), Image.data(b"canary-bytes", "image/png")])
-    box = generation(Trace(sink, capture=True, secrets=[KEY])).tools(Box(result))
+    box = generation(Trace(sink, capture=True, secrets=[KEY])).tools(Box(result), 1)
     assert await box.call(asked("x")) is result
     assert of_tools(sink)[-1].document()["content"] == {
         "result": [
@@ -260,7 +244,7 @@ async def test_parts_of_a_result() -> None:
 
 async def test_what_a_toolbox_raises_is_content() -> None:
     sink = memory(content=True)
-    box = generation(Trace(sink, capture=True, secrets=[KEY])).tools(Box(LookupError(KEY)))
+    box = generation(Trace(sink, capture=True, secrets=[KEY])).tools(Box(LookupError(KEY)), 1)
     with pytest.raises(LookupError):
         await box.call(asked("x"))
     assert of_tools(sink)[-1].document()["content"] == {"exception": f"LookupError: {REDACTED}"}
@@ -277,7 +261,7 @@ async def test_who_is_to_know_of_an_exception_is_told_still(capture: bool, own: 
 
     tools = registry(on_error=functools.partial(tell, "registry"))
     context = ToolContext(run_id="run", on_error=functools.partial(tell, "context")) if own else None
-    box = generation(Trace(memory(content=True), capture=capture)).tools(tools)
+    box = generation(Trace(memory(content=True), capture=capture)).tools(tools, 1)
     await box.call(asked("broken"), context)
     assert told == (["registry", "context"] if own else ["registry"])
 
@@ -292,7 +276,7 @@ async def test_a_context_goes_on_as_it_is() -> None:
         return ""
 
     given = ToolContext(session_id="s", run_id="run", state=SessionState())
-    box = generation(Trace(memory(content=True), capture=True)).tools(tools)
+    box = generation(Trace(memory(content=True), capture=True)).tools(tools, 1)
     await box.call(asked("look"), given)
     (here,) = seen
     assert attrs.evolve(here, on_error=None) == attrs.evolve(given, call_id="t1")
@@ -314,10 +298,10 @@ async def test_what_a_tool_calls_is_part_of_its_call() -> None:
 
         @tools.tool
         async def look() -> str:
-            generation(trace, run_id="nested").failed(None)
+            generation(trace, run_id="nested").failed(None, Progress())
             return (await client.complete(REQUEST)).text
 
-        assert await generation(trace).tools(tools).call(asked("look")) == ToolResult("t1", "Hello")
+        assert await generation(trace).tools(tools, 1).call(asked("look")) == ToolResult("t1", "Hello")
     span = of_tools(sink)[0].span_id
     (nested,) = starts(sink, EventType.GENERATION_START, "nested")
     assert nested.parent_id == span
@@ -333,9 +317,9 @@ async def test_what_a_tool_calls_in_a_thread_is_part_of_its_call() -> None:
 
     @tools.tool
     def look() -> str:
-        generation(trace, run_id="nested").failed(None)
+        generation(trace, run_id="nested").failed(None, Progress())
         return ""
 
-    await generation(trace).tools(tools).call(asked("look"))
+    await generation(trace).tools(tools, 1).call(asked("look"))
     (nested,) = starts(sink, EventType.GENERATION_START, "nested")
     assert nested.parent_id == of_tools(sink)[0].span_id

@@ -15,7 +15,7 @@ from svir_client import AsyncClient, ToolContext, Tools, Trace
 from svir_client.testing import Reply
 from svir_client.tracing.traced_generation import TracedGeneration
 from svir_core.errors import MaxRoundsError
-from svir_core.generation import Generation, GenerationOutcome
+from svir_core.generation import Generation, GenerationOutcome, Progress
 from svir_core.message import Message, Text, ToolCall
 from svir_core.redact import Redactor
 from svir_core.request import Request
@@ -82,7 +82,7 @@ async def test_a_tree_of_spans_by_the_conventions(telemetry: Telemetry) -> None:
     async with scripted(COUNTED, layers=[layer]) as (_, client):
         traced = begun(layer)
         await ask(client, traced, 1)
-        await traced.tools(look()).call(ToolCall("t1", "look", '{"at": "x"}'))
+        await traced.tools(look(), 1).call(ToolCall("t1", "look", '{"at": "x"}'))
         traced.end(GIVEN)
     chat, tool, agent = telemetry.spans
     assert [span.name for span in (chat, tool, agent)] == ["chat m", "execute_tool look", "invoke_agent"]
@@ -128,7 +128,7 @@ async def test_a_tree_of_spans_by_the_conventions(telemetry: Telemetry) -> None:
 async def test_one_that_did_not_end_well(
     error: BaseException | None, kind: str, status: trace.StatusCode, telemetry: Telemetry
 ) -> None:
-    begun(telemetry.layer()).failed(error)
+    begun(telemetry.layer()).failed(error, Progress())
     attributes = dict(telemetry.span.attributes or {})
     assert (attributes["error.type"], telemetry.span.status.status_code) == (kind, status)
     assert attributes["svir.outcome"] == ("failed" if status is trace.StatusCode.ERROR else "abandoned")
@@ -149,7 +149,7 @@ async def test_what_stopped_is_no_error(outcome: GenerationOutcome, telemetry: T
 
 @pytest.mark.parametrize("name", ["broken", "nowhere"])
 async def test_a_result_that_is_an_error(name: str, telemetry: Telemetry) -> None:
-    await begun(telemetry.layer()).tools(look()).call(ToolCall("t1", name, "{}"))
+    await begun(telemetry.layer()).tools(look(), 1).call(ToolCall("t1", name, "{}"))
     span = named(telemetry)[f"execute_tool {name}"]
     assert dict(span.attributes or {})["error.type"] == "tool_error"
     assert span.status.status_code is trace.StatusCode.ERROR
@@ -165,7 +165,7 @@ async def test_a_toolbox_that_raises_and_a_call_that_is_cancelled(telemetry: Tel
                 await anyio.sleep_forever()
             return None
 
-    box = begun(telemetry.layer()).tools(Raising())
+    box = begun(telemetry.layer()).tools(Raising(), 1)
     with pytest.raises(LookupError):
         await box.call(ToolCall("t1", "raise", "{}"))
     with anyio.move_on_after(0.01):
@@ -209,7 +209,7 @@ async def test_what_a_tool_begins(within: bool, telemetry: Telemetry) -> None:
         async def nested() -> None:
             inner = begun(layer, "inner")
             await ask(client, inner, 1)
-            inner.failed(MaxRoundsError("x"))
+            inner.failed(MaxRoundsError("x"), Progress())
 
         @tools.tool
         async def look() -> str:
@@ -222,7 +222,7 @@ async def test_what_a_tool_begins(within: bool, telemetry: Telemetry) -> None:
 
         outer = begun(layer)
         with anyio.fail_after(SECONDS):
-            await outer.tools(tools).call(ToolCall("t1", "look", "{}"))
+            await outer.tools(tools, 1).call(ToolCall("t1", "look", "{}"))
         outer.end(GIVEN)
     spans = named(telemetry)
     (inner,) = [span for span in telemetry.spans if dict(span.attributes or {}).get("svir.outcome") == "failed"]
@@ -244,7 +244,7 @@ async def test_measurements(telemetry: Telemetry) -> None:
     async with scripted(COUNTED, layers=[layer]) as (_, client):
         traced = begun(layer)
         await ask(client, traced, 1)
-        await traced.tools(look()).call(ToolCall("t1", "look", '{"at": "x"}'))
+        await traced.tools(look(), 1).call(ToolCall("t1", "look", '{"at": "x"}'))
         traced.end(GIVEN)
     points = telemetry.points()
     operations = [
@@ -259,9 +259,9 @@ async def test_measurements(telemetry: Telemetry) -> None:
 async def test_content_with_both_switches_alone(capture: bool, content: bool, telemetry: Telemetry) -> None:
     layer = telemetry.layer(capture=capture, content=content)
     traced = begun(layer)
-    await traced.tools(look()).call(ToolCall("t1", "look", '{"at": "x"}'))
-    await traced.tools(look()).call(ToolCall("t2", "broken", "{}"))
-    traced.failed(LookupError("why"))
+    await traced.tools(look(), 1).call(ToolCall("t1", "look", '{"at": "x"}'))
+    await traced.tools(look(), 1).call(ToolCall("t2", "broken", "{}"))
+    traced.failed(LookupError("why"), Progress())
     spans = {name: dict(span.attributes or {}) for name, span in named(telemetry).items()}
     said = {
         name: {
