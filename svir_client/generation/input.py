@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 from svir_core.check import an
 from svir_core.errors import ConfigError
@@ -31,7 +32,7 @@ def user_message(given: Input) -> Message:
 def _of_parts(given: str | Part | Iterable[Part | str]) -> Message:
     if isinstance(given, str | Part):
         return Message.user(given)
-    kind: type = type(given)
-    if not issubclass(kind, Iterable) or issubclass(kind, Mapping):
+    kind = type(cast("object", given))
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise ConfigError(f"a generation starts with a text, a part or a Message, not {an(kind)}")
     return Message.user(*given)
