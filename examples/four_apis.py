@@ -1,17 +1,18 @@
 """One application, four wire APIs: the one word that changes is the constructor's name.
 
-python -m examples.four_apis                                    # all four, each against a scripted server
-python -m examples.four_apis anthropic URL MODEL [KEY_VARIABLE] # one of them, against a server of yours
+python -m examples.four_apis    # all four, each against a scripted server
+python -m examples.four_apis anthropic --base-url http://127.0.0.1:1234 --model qwen3-27b    # one; --key-env NAME
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Mapping
 
 import anyio
 import attrs
 
+from examples.provider import chat_client, chat_parsed, chat_parser, run
 from svir_client import AsyncClient
 from svir_client.testing import MockServer, Reply
 from svir_core import Completion, FinishReason, Request, Text, Tool, ToolCall, Usage
@@ -66,31 +67,43 @@ async def ask(client: AsyncClient, model: str) -> str:
             request = request.tool_result(call.id, str(call.parse(Lookup).value * 2))
 
 
-def connect(word: str, url: str, key_variable: str | None = None) -> AsyncClient:
-    """The client: everything but the word is the same."""
-    return CONSTRUCTORS[word](url, api_key_env=key_variable)
-
-
 async def scripted(word: str) -> str:
     """The conversation with a server on this machine that answers in the words of the API."""
     api = SPOKEN[word]
     replies = Reply.completion(CALL, api=api), Reply.completion(ANSWER, api=api)
-    async with MockServer(*replies) as server, connect(word, server.origin) as client:
+    async with MockServer(*replies) as server, CONSTRUCTORS[word](server.origin) as client:
         return await ask(client, "a-model")
 
 
-async def main(arguments: list[str]) -> None:
-    """See the module's text."""
-    if not arguments:
+def arguments(program: str, description: str, given: list[str]) -> argparse.Namespace:
+    """The command line, checked: an API goes with its server."""
+    options = chat_parser(program, description)
+    options.add_argument("api", nargs="?", choices=[*CONSTRUCTORS], help="without it, a script answers by all four")
+    chosen = chat_parsed(options, given)
+    if (chosen.api is None) is not (chosen.base_url is None):
+        options.error("name an API, --base-url and --model; or nothing, for a script's answers")
+    return chosen
+
+
+def connect(options: argparse.Namespace) -> AsyncClient:
+    """The client: everything but the word is the same."""
+    return chat_client(options, CONSTRUCTORS[options.api])
+
+
+async def show(options: argparse.Namespace) -> None:
+    """Every API by a script, or one of them."""
+    if options.api is None:
         for word in CONSTRUCTORS:
             print(f"{word}: {await scripted(word)}")
         return
-    word, url, model, *key = arguments
-    if word not in CONSTRUCTORS:
-        raise SystemExit(f"the API is one of {', '.join(CONSTRUCTORS)}")
-    async with connect(word, url, *key) as client:
-        print(await ask(client, model))
+    async with connect(options) as client:
+        print(await ask(client, options.model))
+
+
+def main(given: list[str]) -> None:
+    """See the module's text."""
+    anyio.run(show, arguments("four_apis", "One application, four wire APIs.", given))
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1:])
+    run(main)

@@ -113,7 +113,7 @@ def _address(arguments: Parser, key_env: str) -> None:
 
 
 def chat_parser(program: str, description: str) -> Parser:
-    """The options of a program that a script answers, or a server of yours by Chat Completions."""
+    """The options of a program that a script answers, or a server of yours."""
     arguments = bare(program, description)
     _address(arguments, "the variable that has the key, where one is needed")
     arguments.add_argument("--model", metavar="ID", help="the server's name for it")
@@ -130,10 +130,12 @@ def chat_parsed(arguments: Parser, given: list[str]) -> argparse.Namespace:
     return options
 
 
-def chat_client(options: argparse.Namespace) -> AsyncClient:
+def chat_client(
+    options: argparse.Namespace, constructor: Callable[..., AsyncClient] = AsyncClient.openai
+) -> AsyncClient:
     """The client of that server. ``SystemExit`` that names the variable when the key is not there."""
     _key_is_there(options.key_env)
-    return AsyncClient.openai(options.base_url, api_key_env=options.key_env, allow_http=options.allow_http)
+    return constructor(options.base_url, api_key_env=options.key_env, allow_http=options.allow_http)
 
 
 def parser(program: str, description: str) -> Parser:

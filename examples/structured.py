@@ -1,17 +1,18 @@
 """Data in place of prose: an answer read into a type, whole, and while it is written. The same over four APIs.
 
-python -m examples.structured                                    # all four, each against a scripted server
-python -m examples.structured anthropic URL MODEL [KEY_VARIABLE] # one of them, against a server of yours
+python -m examples.structured    # all four, each against a scripted server
+python -m examples.structured anthropic --base-url http://127.0.0.1:1234 --model qwen3-27b    # one; --key-env NAME
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import anyio
 import attrs
 
-from examples.four_apis import CONSTRUCTORS, SPOKEN, connect
+from examples.four_apis import CONSTRUCTORS, SPOKEN, arguments, connect
+from examples.provider import run
 from svir_client import AsyncClient
 from svir_client.testing import MockServer, Reply
 from svir_core import Request, Schema, Usage
@@ -65,23 +66,25 @@ async def show(client: AsyncClient, model: str) -> None:
 async def scripted(word: str) -> None:
     """Both ways, with a server on this machine that answers in the words of the API."""
     reply = Reply.text(*WRITTEN, usage=Usage(20, 40), api=SPOKEN[word])
-    async with MockServer(reply, reply) as server, connect(word, server.origin) as client:
+    async with MockServer(reply, reply) as server, CONSTRUCTORS[word](server.origin) as client:
         await show(client, "a-model")
 
 
-async def main(arguments: list[str]) -> None:
-    """See the module's text."""
-    if not arguments:
+async def chosen(options: argparse.Namespace) -> None:
+    """Every API by a script, or one of them."""
+    if options.api is None:
         for word in CONSTRUCTORS:
             print(f"{word}:")
             await scripted(word)
         return
-    word, url, model, *key = arguments
-    if word not in CONSTRUCTORS:
-        raise SystemExit(f"the API is one of {', '.join(CONSTRUCTORS)}")
-    async with connect(word, url, *key) as client:
-        await show(client, model)
+    async with connect(options) as client:
+        await show(client, options.model)
+
+
+def main(given: list[str]) -> None:
+    """See the module's text."""
+    anyio.run(chosen, arguments("structured", "An answer read into a type.", given))
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1:])
+    run(main)

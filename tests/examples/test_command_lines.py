@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from examples import chatbot, counter, engine, multimodal, switching, tools
+from examples import chatbot, counter, engine, four_apis, multimodal, structured, switching, tools
 from examples.provider import connect
 from svir_client.testing import MockServer, Reply
 from tests.examples.program import refused, run
@@ -16,7 +16,9 @@ EVERY: dict[str, Main] = {
     "chatbot": chatbot.main,
     "counter": counter.main,
     "engine": engine.main,
+    "four_apis": four_apis.main,
     "multimodal": multimodal.main,
+    "structured": structured.main,
     "switching": switching.main,
     "tools": tools.main,
 }
@@ -69,6 +71,29 @@ def test_what_goes_together_is_named(
     with pytest.raises(SystemExit):
         main(arguments)
     assert capsys.readouterr().err.startswith(says)
+
+
+@pytest.mark.parametrize("main", [four_apis.main, structured.main])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["cohere"], "argument api: invalid choice: 'cohere'"),
+        (["openai"], "name an API, --base-url and --model"),
+        (["--base-url", NOWHERE, "--model", "m"], "name an API, --base-url and --model"),
+    ],
+)
+def test_an_api_goes_with_its_server(
+    main: Main, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert capsys.readouterr().err.startswith(says)
+
+
+@pytest.mark.parametrize("main", [four_apis.main, structured.main])
+def test_an_api_that_cannot_be_asked_is_one_line(main: Main) -> None:
+    line = refused(main, "gemini", "--base-url", NOWHERE, "--model", "m")
+    assert line.endswith("(is the server there? see --base-url)")
 
 
 @pytest.mark.parametrize("name", ["chatbot", "multimodal"])
