@@ -173,7 +173,10 @@ def main() -> None:
     parser.add_argument("upstream", help="the base URL of the server; its key is taken from UPSTREAM_API_KEY")
     parser.add_argument("--port", type=int, default=8080)
     options = parser.parse_args()
-    endpoint = Endpoint.parse(options.upstream, api_key=os.environ.get("UPSTREAM_API_KEY"))
+    try:
+        endpoint = Endpoint.parse(options.upstream, api_key=os.environ.get("UPSTREAM_API_KEY"))
+    except SvirError as error:
+        parser.error(error.detail)
     with contextlib.suppress(KeyboardInterrupt):
         anyio.run(run, endpoint, options.port, partial(print, flush=True))
 

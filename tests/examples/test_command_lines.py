@@ -124,3 +124,9 @@ def test_tools_and_engine_ask_a_server() -> None:
         address = ("--base-url", server.origin, "--model", "m")
         assert run("tools", *address).said == ["Two apples."]
         assert run("engine", *address).said == ["No trip."]
+
+
+def test_a_proxy_of_no_server_is_one_line() -> None:
+    ended = run("relay", "example.com")
+    assert (ended.status, ended.said) == (2, [])
+    assert ended.wrong[-1].endswith("error: the base URL must begin with http:// or https://")
