@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from svir_client.async_function import expect_blocking
 from svir_client.models import ModelDescriptor
 from svir_client.tools.toolbox import Toolbox, approval_of
-from svir_client.watch import expect_callable
 from svir_core.check import an, expect, seconds
 from svir_core.errors import ConfigError
 from svir_core.http_message import caller_headers
@@ -81,8 +81,11 @@ def check_names(given: Given, known: type) -> None:
 
 
 def name_of(model: str | ModelDescriptor) -> str:
-    """What the server calls ``model``."""
-    return model.id if isinstance(model, ModelDescriptor) else expect(model, str, "model")
+    """What the server calls ``model``; ``ConfigError`` for what names none."""
+    name = model.id if isinstance(model, ModelDescriptor) else expect(model, str, "model")
+    if not name:
+        raise ConfigError("model is empty: it is the name of a model, or its description")
+    return name
 
 
 def toolbox_of(tools: Toolbox | None) -> Toolbox | None:
@@ -111,7 +114,7 @@ def common(given: Given) -> dict[str, Any]:
     return {
         "tools": toolbox_of(given.value.get("tools")),
         "rollback": expect(given.value.get("rollback", False), bool, "rollback"),
-        "on_tool_error": None if on_error is None else expect_callable(on_error, "on_tool_error"),
+        "on_tool_error": None if on_error is None else expect_blocking(on_error, "on_tool_error"),
         "headers": Withheld(None if given.value.get("headers") is None else caller_headers(given.value["headers"])),
         "idle_timeout": None if idle_timeout is None else seconds(idle_timeout, "idle_timeout"),
     }

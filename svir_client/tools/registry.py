@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 
 import attrs
 
+from svir_client.async_function import expect_blocking, refuse_coroutine
 from svir_client.sync.loop_thread import loop_thread, refuse_event_loop
 from svir_client.tools.context import ToolContext
 from svir_client.tools.error import ToolError
@@ -40,11 +41,11 @@ class Tools(Unique):
         self, *, approve: Approve | None = None, on_error: Callable[[Exception], object] | None = None
     ) -> None:
         """``approve(call, context)``, async too, is asked before a tool that ``requires_approval`` runs; without one
-        such a tool never runs. ``on_error`` is told of each exception that the model is not told of. What either of
-        them raises is raised by the call.
+        such a tool never runs. ``on_error``, which is not async, is told of each exception that the model is not told
+        of. What either of them raises is raised by the call.
         """
         self._approve = None if approve is None else expect_callable(approve, "approve")
-        self._on_error = None if on_error is None else expect_callable(on_error, "on_error")
+        self._on_error = None if on_error is None else expect_blocking(on_error, "on_error")
         self._own: dict[str, FunctionTool] = {}
         self._boxes: list[Toolbox] = []
 
@@ -194,7 +195,7 @@ class Tools(Unique):
     def _tell(self, outer: Callable[[Exception], object] | None, error: Exception) -> None:
         for told in (self._on_error, outer):
             if told is not None:
-                told(error)
+                refuse_coroutine(told(error), "on_error")
 
     async def call_all(
         self, calls: Iterable[ToolCall], *, context: ToolContext | None = None, limit: int = LIMIT

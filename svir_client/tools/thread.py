@@ -7,7 +7,6 @@ its few threads are shared with everything else. A daemon thread for each call h
 from __future__ import annotations
 
 import contextvars
-import functools
 import inspect
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import anyio.lowlevel
 
+from svir_client.async_function import is_async
 from svir_client.slot import Waiter
 from svir_client.tools.serial import Turn
 
@@ -29,7 +29,7 @@ def _nothing() -> None:
 async def outcome(function: Callable[..., Any], turn: Turn | None = None) -> Any:
     """What ``function``, async or not, gives or raises: one that is not async in a thread, until whose end ``turn``
     is kept though nobody waits for it any more."""
-    if _is_async(function):
+    if is_async(function):
         return await function()
     if turn is None:
         value = await in_thread(function)
@@ -37,12 +37,6 @@ async def outcome(function: Callable[..., Any], turn: Turn | None = None) -> Any
         turn.join()
         value = await in_thread(function, turn.leave)
     return await value if inspect.isawaitable(value) else value
-
-
-def _is_async(function: Any) -> bool:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 async def in_thread(function: Callable[[], T], ended: Callable[[], None] = _nothing) -> T:

@@ -147,6 +147,8 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[SvirError], str]] = {
     "a model of another API": ("hi", {"model": ModelDescriptor("m", api="gemini")}, ConfigError, "gemini"),
     "no toolbox": ("hi", {"tools": [1]}, ConfigError, "not a Toolbox"),
     "no limits": ("hi", {"limits": 5}, ConfigError, "limits"),
+    "a model without a name": ("hi", {"model": ""}, ConfigError, "model is empty"),
+    "an async listener": ("hi", {"on_tool_error": anyio.sleep}, ConfigError, "on_tool_error must be .* not async"),
 }
 
 

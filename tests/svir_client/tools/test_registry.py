@@ -533,3 +533,29 @@ async def test_what_on_error_raises_is_raised() -> None:
     tools.add(lambda: 1 / 0, name="f")
     with pytest.raises(LookupError), contextlib.ExitStack():
         await tools.call(call("f"))
+
+
+class Listener:
+    async def __call__(self, error: Exception) -> None:
+        raise AssertionError
+
+
+async def heard(error: Exception) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("listener", [heard, functools.partial(heard), Listener()])
+def test_a_listener_that_would_have_to_be_awaited_is_refused(listener: Any) -> None:
+    with pytest.raises(ConfigError, match="on_error must be a function that is not async"):
+        Tools(on_error=listener)
+
+
+async def test_one_that_gives_a_coroutine_all_the_same_is_refused_as_it_is_told() -> None:
+    tools = Tools(on_error=lambda _: heard(ValueError()))
+
+    @tools.tool
+    def f() -> str:
+        raise ValueError
+
+    with pytest.raises(ConfigError, match="on_error must be a function that is not async"):
+        await tools.call(call("f"))
