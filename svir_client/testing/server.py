@@ -32,9 +32,9 @@ class MockServer(ScriptedServer):
     """``async with MockServer(reply, ...) as server:`` listens on 127.0.0.1, on a free port.
 
     The n-th request, on whatever connection it comes, gets the n-th reply. One beyond the script is
-    given to ``answer``; without it, it gets a 500 and is counted in ``unscripted``. Nothing here
-    waits for time to pass unless a reply asks for it: the ``wait_*`` methods return when the thing
-    has happened, so give each a limit (``anyio.fail_after``).
+    given to ``answer``; without it, it gets a 500 that says so (``server_message()`` of the error), and
+    is counted in ``unscripted``. Nothing here waits for time to pass unless a reply asks for it: the
+    ``wait_*`` methods return when the thing has happened, so give each a limit (``anyio.fail_after``).
 
     Args:
         replies: the script.
