@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar, cast
 
 from svir_client.unique import Unique
+from svir_client.watch import expect_callable
 from svir_core.check import expect
 from svir_core.errors import ConfigError
 
@@ -35,7 +36,9 @@ class SessionState(Unique):
         """Keep ``value``, in place of whatever was there."""
         key = expect(key, str, _KEY)
         with self._locked() as values:
+            replaced = values.get(key)
             values[key] = value
+        del replaced
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """The value, which must be a ``kind``; ``None`` when there is none. ``ConfigError`` for one of another type."""
@@ -54,14 +57,17 @@ class SessionState(Unique):
         ``None``: ``ConfigError``.
         """
         key = expect(key, str, _KEY)
+        expect_callable(fn, "what SessionState.update() calls")
         kind = cast("type[T]", object if initial is None else type(initial))
         with self._locked() as values:
             made = fn(_typed(values[key], kind, key) if key in values else initial)
             if inspect.iscoroutine(made):
                 made.close()
                 raise ConfigError("SessionState.update() takes a function that is not async")
-            values[key] = _typed(made, kind, key)
-            return made
+            made, replaced = _typed(made, kind, key), values.get(key)
+            values[key] = made
+        del replaced
+        return made
 
     def contains(self, key: str) -> bool:
         """Whether there is a value."""
@@ -77,19 +83,24 @@ class SessionState(Unique):
         key = expect(key, str, _KEY)
         with self._locked() as values:
             there = key in values
-            values.pop(key, None)
-            return there
+            erased = values.pop(key, None)
+        del erased
+        return there
 
     def clear(self) -> None:
         """Forget all values."""
         with self._locked() as values:
+            erased = list(values.values())
             values.clear()
+        del erased
 
     def __repr__(self) -> str:
         return "<SessionState>"
 
     @contextmanager
     def _locked(self) -> Generator[dict[str, Any]]:
+        """The values, for this thread alone. What is taken out of them is let go of afterwards: its end may run code
+        that touches this state."""
         this = threading.get_ident()
         if self._owner == this:  # only this thread sets it to itself, so no lock is needed to see that
             raise ConfigError("a SessionState cannot be touched from inside its own update()")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -189,3 +190,35 @@ def test_it_shows_nothing_and_is_one_of_a_kind() -> None:
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(ConfigError, match="one of a kind"):
             copied(state)
+
+
+ENDS: dict[str, Callable[[SessionState], object]] = {
+    "set": lambda state: state.set("key", 1),
+    "update": lambda state: state.update("key", cast("Any", None), lambda _: 1),
+    "erase": lambda state: state.erase("key"),
+    "clear": lambda state: state.clear(),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_end_of_a_value_may_touch_the_state(end: str) -> None:
+    state = SessionState()
+    seen = list[bool]()
+
+    class Watched:
+        def __del__(self) -> None:
+            state.set("gone", True)
+            seen.append(state.contains("gone"))
+
+    state.set("key", Watched())
+    ENDS[end](state)
+    gc.collect()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "fn"])
+def test_an_update_by_what_is_no_function_is_refused(wrong: Any) -> None:
+    state = SessionState()
+    with pytest.raises(ConfigError, match=r"what SessionState.update\(\) calls must be callable"):
+        state.update("key", 0, wrong)
+    assert not state.contains("key")
