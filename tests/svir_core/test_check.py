@@ -115,9 +115,7 @@ def test_a_type_has_its_article(kind: type, words: str) -> None:
 @pytest.mark.parametrize("value", ["openai_chat", openai_chat, type(openai_chat.API), None])
 def test_what_is_no_wire_api_is_told_what_is(value: object) -> None:
     assert wire_api(openai_chat.API) is openai_chat.API
-    with pytest.raises(
-        ConfigError, match=r"must be a wire API, such as openai_chat\.API of svir_core\.wire, not a"
-    ):
+    with pytest.raises(ConfigError, match=r"must be a wire API, such as openai_chat\.API of svir_core\.wire, not a"):
         wire_api(value)
 
 

@@ -255,7 +255,9 @@ async def test_a_toolbox_that_does_not_keep_its_word_ends_the_generation(given: 
 async def test_content_that_the_model_cannot_take_in_is_refused_before_it_is_stored(tools: Tools) -> None:
     session = Session()
     async with scripted_by(asks(call("a", "image")), "seen", "again") as (_, client):
-        with pytest.raises(UnsupportedError, match=r"results\.parts\[0\]\.content\[\d\] is an image, and the model has no image_input") as caught:
+        with pytest.raises(
+            UnsupportedError, match=r"results\.parts\[0\]\.content\[\d\] is an image, and the model has no image_input"
+        ) as caught:
             await generate(client, session, "hi", model=BLIND, tools=tools)
         assert caught.value.progress is not None
         assert caught.value.progress.rounds == 1
