@@ -19,6 +19,7 @@ from svir_client.session.form import (
     system_text,
 )
 from svir_client.session.lease import SessionLease
+from svir_client.session.messages import Messages
 from svir_client.session.state import SessionState
 from svir_client.session.unsaved import Storage
 from svir_client.unique import Unique
@@ -47,7 +48,7 @@ class Session(Unique):
     def __init__(self, id: str | None = None, *, system: str | None = None, messages: Iterable[Message] = ()) -> None:
         self._id = uuid.uuid4().hex if id is None else session_id(id)
         self._system = None if system is None else system_text(system)
-        self._messages = history(messages)
+        self._messages = Messages(history(messages))
         self._suspended: ToolLoop | None = None  # without its history
         self._state = SessionState()
         self._storage: Storage | None = None
@@ -76,7 +77,7 @@ class Session(Unique):
     @property
     def messages(self) -> tuple[Message, ...]:
         """The messages as they are now."""
-        return self._messages
+        return self._messages.seen()
 
     @property
     def state(self) -> SessionState:
@@ -87,7 +88,7 @@ class Session(Unique):
     def suspended(self) -> ToolLoop | None:
         """A copy of the generation that did not finish, over the messages as they are now; ``None`` without one."""
         with self._lock:
-            return None if self._suspended is None else self._suspended.with_history(self._messages)
+            return None if self._suspended is None else self._suspended.with_history(self._messages.seen())
 
     @property
     def in_use(self) -> bool:
@@ -96,7 +97,7 @@ class Session(Unique):
 
     def check_history(self, api: Api) -> tuple[HistoryFault, ...]:
         """What ``api`` would refuse about its calls and results, as :func:`svir_core.check_history`."""
-        return check_history(self._messages, api)
+        return check_history(self._messages.seen(), api)
 
     def __repr__(self) -> str:
         return f"<Session {self._id!r}, {len(self._messages)} messages{', in use' if self.in_use else ''}>"
@@ -109,7 +110,7 @@ class Session(Unique):
         system = system_text(text)
         with self._lock:
             self._may_change(None)
-            if self._messages:
+            if len(self._messages):
                 raise ConfigError("the system instruction is set before the first message, or after clear()")
             self._replace_head(system, self._suspended)
 
@@ -156,7 +157,7 @@ class Session(Unique):
 
     def _document(self) -> Document:
         with self._lock:
-            return Document(self._id, self._system, self._messages, self._suspended)
+            return Document(self._id, self._system, self._messages.seen(), self._suspended)
 
     # --- what a lease changes, or a user by no lease ---------------------------------------------------
 
@@ -230,12 +231,12 @@ class Session(Unique):
             self._storage.check_open()  # what a lease changes is refused by its save
 
     def _add(self, messages: tuple[Message, ...], texts: tuple[str, ...]) -> None:
-        self._messages += messages
+        self._messages.add(messages)
         if self._storage is not None:
             self._storage.append(texts)
 
     def _cut(self, count: int) -> None:
-        self._messages = self._messages[:count]
+        self._messages.cut(count)
         if self._storage is not None:
             self._storage.truncate(count)
 

@@ -26,7 +26,7 @@ class Unsaved:
 
     def __init__(self, stored: int, stored_head: str, head: str) -> None:
         self._base = stored
-        self._fresh: tuple[str, ...] = ()
+        self._fresh: list[str] = []
         self._head = head
         self._stored: tuple[int, str] | None = (stored, stored_head)
         self._writing = (stored, head)
@@ -38,7 +38,7 @@ class Unsaved:
 
     def truncate(self, count: int) -> None:
         """Only the first ``count`` messages are left."""
-        self._fresh = self._fresh[: max(count - self._base, 0)]
+        del self._fresh[max(count - self._base, 0) :]
         self._base = min(self._base, count)
         self._intact = min(self._intact, count)
 
@@ -53,12 +53,12 @@ class Unsaved:
         self._intact = self._base + len(self._fresh)
         self._writing = (self._intact, self._head)
         self._stored = None
-        return SessionChange(self._base, self._fresh, self._head)
+        return SessionChange(self._base, tuple(self._fresh), self._head)
 
     def end(self) -> None:
         """It was written."""
         self._stored = self._writing
-        self._fresh = self._fresh[self._intact - self._base :]
+        del self._fresh[: self._intact - self._base]
         self._base = self._intact
 
 
