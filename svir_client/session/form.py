@@ -97,6 +97,13 @@ def _parsed(data: bytes | bytearray | memoryview | str, path: str) -> Any:
     raise ConfigError(f"{path}: not JSON, at character {offset}")
 
 
+def _check_start(suspended: ToolLoop | None, messages: tuple[Message, ...]) -> None:
+    """``ConfigError`` for a generation that began after the last message: its turn would not be there."""
+    start = None if suspended is None else suspended.start
+    if start is not None and start >= len(messages):
+        raise ConfigError(f"$.suspended.start: {start}, and there are {len(messages)} messages")
+
+
 def document_bytes(document: Document) -> bytes:
     """``document`` as JSON; ``ConfigError``, naming the path, for what has no form."""
     return orjson.dumps(_DOCUMENT.write(document, None))
@@ -105,6 +112,7 @@ def document_bytes(document: Document) -> bytes:
 def read_document(data: bytes | bytearray | memoryview | str) -> Document:
     """The inverse of :func:`document_bytes`; ``ConfigError``, naming the path, for what is not its form."""
     document: Document = _DOCUMENT.read(_parsed(data, "$"), None)
+    _check_start(document.suspended, document.messages)
     return document
 
 
@@ -126,6 +134,7 @@ def read_record(id: str, stored: SessionRecord) -> Document:
             _MESSAGE.read(_parsed(text, f"$.messages[{number}]"), ((None, "messages"), number))
             for number, text in enumerate(stored.messages)
         )
+        _check_start(head.suspended, messages)
     except ConfigError as error:
         detail = error.detail
     else:

@@ -5,10 +5,26 @@ from __future__ import annotations
 import pathlib
 
 import anyio
+import orjson
 import pytest
 
-from svir_client import FunctionModel, SqliteStore, Tools, generate, resume
-from svir_core import Completion, GenerationOutcome, Request, Role, Text, ToolCall, ToolResult, TransportError
+from svir_client import FunctionModel, Session, SqliteStore, Tools, generate, resume
+from svir_client.session import SessionRecord
+from svir_client.session.form import read_record
+from svir_core import (
+    Completion,
+    ConfigError,
+    GenerationOutcome,
+    Message,
+    Request,
+    Role,
+    StoreError,
+    Text,
+    ToolCall,
+    ToolLoop,
+    ToolResult,
+    TransportError,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -94,3 +110,19 @@ async def test_what_a_failure_leaves_is_what_is_stored(tmp_path: pathlib.Path, r
         async with store.session("alice") as session:
             assert (await resume(FunctionModel(again), session)).text == "done"
     assert await counts(store) == (2, False)
+
+
+@pytest.mark.parametrize("start", [1, 7])
+async def test_a_generation_that_began_after_the_last_message_is_refused(start: int) -> None:
+    session = Session(messages=[Message.user("hi")])
+    with session.lease() as lease:
+        lease.suspend(ToolLoop(Request("m").user("hi")))
+    document = orjson.loads(session.dumps())
+    assert Session.loads(orjson.dumps(document)).suspended == session.suspended
+    document["suspended"]["start"] = start
+    with pytest.raises(ConfigError, match=rf"\$\.suspended\.start: {start}, and there are 1 messages"):
+        Session.loads(orjson.dumps(document))
+    head = {"type": "session_head", "suspended": document["suspended"]}
+    stored = SessionRecord(orjson.dumps(head).decode(), [orjson.dumps(document["messages"][0]).decode()])
+    with pytest.raises(StoreError, match=r"\$\.suspended\.start"):
+        read_record("alice", stored)
