@@ -42,18 +42,12 @@ from tests.svir_client.generation.generations import (
     call,
     roles,
     scripted_by,
-    some_tools,
 )
 from tests.svir_client.layers.calls import scripted
 
 pytestmark = pytest.mark.anyio
 
 LIMITED = ModelDescriptor("m", capabilities={*Capability}, max_output_tokens=100)
-
-
-@pytest.fixture
-def tools() -> Tools:
-    return some_tools()
 
 
 # --- what is refused, and in which order ---------------------------------------------------------------

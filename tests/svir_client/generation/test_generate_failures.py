@@ -36,16 +36,10 @@ from tests.svir_client.generation.generations import (
     read,
     roles,
     scripted_by,
-    some_tools,
 )
 from tests.svir_client.layers.calls import scripted
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def tools() -> Tools:
-    return some_tools()
 
 
 class Sealed(Exception):

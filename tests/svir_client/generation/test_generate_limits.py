@@ -31,15 +31,9 @@ from tests.svir_client.generation.generations import (
     roles,
     says,
     scripted_by,
-    some_tools,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def tools() -> Tools:
-    return some_tools()
 
 
 async def test_a_failed_call_ends_the_generation_where_that_is_asked_for(tools: Tools) -> None:

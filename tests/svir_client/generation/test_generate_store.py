@@ -40,17 +40,6 @@ ASKED = asks(call("a"), call("b"))
 ANSWERS = (ASKED, says("done"))
 
 
-@pytest.fixture
-def tools() -> Tools:
-    registry = Tools()
-
-    @registry.tool
-    async def f() -> str:
-        return "done"
-
-    return registry
-
-
 # --- on the disk -------------------------------------------------------------------------------------
 
 

@@ -39,15 +39,9 @@ from tests.svir_client.generation.generations import (
     results,
     roles,
     scripted_by,
-    some_tools,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def tools() -> Tools:
-    return some_tools()
 
 
 async def test_one_slow_tool_does_not_hold_up_the_next_calls() -> None:

@@ -35,15 +35,9 @@ from tests.svir_client.generation.generations import (
     read,
     roles,
     scripted_by,
-    some_tools,
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def tools() -> Tools:
-    return some_tools()
 
 
 async def test_every_event_of_every_round_is_told_after_what_it_tells_of_is_stored(tools: Tools) -> None:

@@ -57,17 +57,6 @@ ASKED = asks(call("a"), usage=Usage(1, 1, 2))
 DONE = says("done", Usage(2, 2, 4))
 
 
-@pytest.fixture
-def tools() -> Tools:
-    registry = Tools()
-
-    @registry.tool
-    async def f() -> str:
-        return "done"
-
-    return registry
-
-
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize(
     ("answers", "left", "rounds"),

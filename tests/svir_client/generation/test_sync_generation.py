@@ -63,17 +63,6 @@ TWINS: dict[type, type] = {
 }
 
 
-@pytest.fixture
-def tools() -> Tools:
-    registry = Tools()
-
-    @registry.tool
-    async def f() -> str:
-        return "done"
-
-    return registry
-
-
 # --- the same names and signatures -------------------------------------------------------------------
 
 
