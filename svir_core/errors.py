@@ -88,6 +88,17 @@ class SvirError(Exception):
     kind: ClassVar[ErrorKind]
     retryable: bool = False
 
+    # what a subclass has whose constructor does not call ours
+    detail: str = ""
+    retry_after: float | None = None
+    status: int | None = None
+    unsent: bool = False
+    partial: Partial | None = None
+    anomalies: tuple[Anomaly, ...] = ()
+    offset: int | None = None
+    progress: Progress | None = None
+    _server_message: str | None = None
+
     def __init__(
         self,
         detail: str,

@@ -62,8 +62,8 @@ def kept_error(error: SvirError) -> SvirError:
     One of a caller's own class becomes one of the nearest class of svir's among its bases, else of that of its
     ``kind``, else a ``ConfigError``. A field that is not what the class says it is is left out.
     """
-    detail = getattr(error, "detail", None)
-    given = ((name, getattr(error, attribute, None), fits) for name, (attribute, fits) in _KEPT.items())
+    detail: object = error.detail or type(error).__name__
+    given = ((name, getattr(error, attribute), fits) for name, (attribute, fits) in _KEPT.items())
     fields: dict[str, Any] = {name: value for name, value, fits in given if fits(value)}
     return _class_of(error)(detail if isinstance(detail, str) else type(error).__name__, **fields)
 

@@ -26,8 +26,10 @@ def redact_error(error: SvirError, redactor: Redactor) -> None:
     said = error.server_message()
     if said is not None:
         error._say(redactor.cut(said))
-    error.anomalies = _anomalies(error.anomalies, redactor)
-    if error.partial is not None:
+    # an error of a caller's has anything there: what is none of ours is the caller's own
+    if isinstance(error.anomalies, tuple) and all(isinstance(each, Anomaly) for each in error.anomalies):
+        error.anomalies = _anomalies(error.anomalies, redactor)
+    if isinstance(error.partial, Partial):
         error.partial = redact_partial(error.partial, redactor)
 
 

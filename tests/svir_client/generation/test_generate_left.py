@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -32,6 +32,15 @@ class Budget(SvirError):
 
 class Mine(RateLimitedError):
     pass
+
+
+class Bare(SvirError):
+    """Has nothing that ours have: its constructor does not call ours."""
+
+    kind = ErrorKind.SERVER
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "made wrong")
 
 
 class Stubborn(Exception):
@@ -63,6 +72,11 @@ class Own(Exception):
         (Mine("x", status=429), RateLimitedError("x", status=429)),
         (RateLimitedError("x", retry_after=float("inf")), RateLimitedError("x")),
         (ServerError("x", offset=2**70), ServerError("x")),
+        (Bare(), ServerError("Bare")),
+        (ServerError("x", partial=cast("Any", "nope")), ServerError("x")),
+        (ServerError("x", anomalies=cast("Any", [1])), ServerError("x")),
+        (ServerError("x", anomalies=cast("Any", (1,))), ServerError("x")),
+        (ServerError(cast("Any", 5)), ServerError("ServerError")),
     ],
 )
 async def test_an_error_of_ones_own_is_raised_as_it_is_and_kept_as_one_of_ours(
