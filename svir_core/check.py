@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -48,6 +48,16 @@ def wire_api(value: T) -> T:
     if isinstance(value, type) or not callable(getattr(value, "decoder", None)):  # not `encode`: a str has that
         raise ConfigError(f"api must be a wire API, such as openai_chat.API of svir_core.wire, not {an(type(value))}")
     return value
+
+
+def several(values: Iterable[T], kind: type[T], where: str) -> tuple[T, ...]:
+    """``values``, each of which must be a ``kind``; ``ConfigError`` that names the place of one that is none."""
+    if not isinstance(values, Iterable):
+        raise ConfigError(f"{where} is {an(type(values))}, which cannot be iterated")
+    found = tuple(values)
+    for number, value in enumerate(found):
+        expect(value, kind, f"{where}[{number}]")
+    return found
 
 
 def seconds(value: float, where: str, *, unsent: bool = False) -> float:

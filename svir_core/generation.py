@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from types import NoneType
 from typing import TypeVar
 
 import attrs
 
-from svir_core.check import choice
+from svir_core.check import at_least, choice, instance_of, several
 from svir_core.message import Message, ToolCall
 from svir_core.response import Completion, FinishReason, Usage
 
@@ -26,16 +27,17 @@ class GenerationOutcome(StrEnum):
     """Calls wait for somebody's yes or no: it goes on when these are told."""
 
 
-def _outcome(value: GenerationOutcome | str) -> GenerationOutcome:
-    return choice(GenerationOutcome, value, "Generation.outcome")
+def outcome_of(value: GenerationOutcome | str) -> GenerationOutcome:
+    """``value`` as an outcome; ``ConfigError`` for what is none."""
+    return choice(GenerationOutcome, value, "the outcome of a generation")
 
 
 def _messages(values: Iterable[Message]) -> tuple[Message, ...]:
-    return tuple(values)
+    return several(values, Message, "the messages of a generation")
 
 
 def _calls(values: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-    return tuple(values)
+    return several(values, ToolCall, "the calls that wait")
 
 
 @attrs.frozen
@@ -50,11 +52,11 @@ class Progress:
         tool_calls: calls whose results came.
     """
 
-    completion: Completion | None = None
+    completion: Completion | None = attrs.field(default=None, validator=instance_of(Completion, NoneType))
     messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
-    usage: Usage = attrs.field(factory=Usage)
-    rounds: int = 0
-    tool_calls: int = 0
+    usage: Usage = attrs.field(factory=Usage, validator=instance_of(Usage))
+    rounds: int = attrs.field(default=0, validator=at_least(0))
+    tool_calls: int = attrs.field(default=0, validator=at_least(0))
 
 
 @attrs.frozen
@@ -71,12 +73,12 @@ class Generation:
         awaiting: the calls that wait for approval.
     """
 
-    completion: Completion
+    completion: Completion = attrs.field(validator=instance_of(Completion))
     messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
-    usage: Usage = attrs.field(factory=Usage)
-    rounds: int = 1
-    tool_calls: int = 0
-    outcome: GenerationOutcome = attrs.field(default=GenerationOutcome.ANSWERED, converter=_outcome)
+    usage: Usage = attrs.field(factory=Usage, validator=instance_of(Usage))
+    rounds: int = attrs.field(default=1, validator=at_least(1))
+    tool_calls: int = attrs.field(default=0, validator=at_least(0))
+    outcome: GenerationOutcome = attrs.field(default=GenerationOutcome.ANSWERED, converter=outcome_of)
     awaiting: tuple[ToolCall, ...] = attrs.field(default=(), converter=_calls)
 
     @property

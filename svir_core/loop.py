@@ -28,7 +28,7 @@ import attrs
 
 from svir_core.check import an, at_least, choice, expect, instance_of
 from svir_core.errors import ConfigError, MaxRoundsError, MaxToolCallsError, ProtocolError, SvirError
-from svir_core.generation import Generation, GenerationOutcome, Progress
+from svir_core.generation import Generation, GenerationOutcome, Progress, outcome_of
 from svir_core.json_text import copied
 from svir_core.kept_error import kept_error
 from svir_core.loop_limits import LoopLimits
@@ -62,10 +62,6 @@ def _phase(value: LoopPhase | str) -> LoopPhase:
     return choice(LoopPhase, value, "ToolLoop.phase")
 
 
-def _outcome(value: GenerationOutcome | str) -> GenerationOutcome:
-    return choice(GenerationOutcome, value, "ToolLoop.outcome")
-
-
 def _names(values: Iterable[str]) -> frozenset[str]:
     given = isinstance(values, Iterable) and not isinstance(values, str)
     names = tuple(values) if given else ()
@@ -97,7 +93,8 @@ class ToolLoop:
         request: what the model is asked next; its messages are the history.
         limits: what the generation may cost.
         requires_approval: the tools whose calls somebody must approve.
-        start: the place in the history of the first message that is the generation's own.
+        start: the place in the history of the first message that is the generation's own; a loop that begins is given
+            none, and has it from then on.
         phase: what the loop waits for.
         rounds: answers that came.
         tool_calls: calls whose results came.
@@ -111,23 +108,23 @@ class ToolLoop:
     request: Request = attrs.field(validator=instance_of(Request))
     limits: LoopLimits = attrs.field(factory=LoopLimits, kw_only=True, validator=instance_of(LoopLimits))
     requires_approval: frozenset[str] = attrs.field(default=frozenset(), kw_only=True, converter=_names)
-    start: int = attrs.field(default=-1, kw_only=True, validator=at_least(-1))
+    start: int | None = attrs.field(default=None, kw_only=True, validator=attrs.validators.optional(at_least(0)))
     phase: LoopPhase = attrs.field(default=LoopPhase.MODEL, kw_only=True, converter=_phase)
     rounds: int = attrs.field(default=0, kw_only=True, validator=at_least(0))
     tool_calls: int = attrs.field(default=0, kw_only=True, validator=at_least(0))
     usage: Usage = attrs.field(factory=Usage, kw_only=True, validator=instance_of(Usage))
     completion: Completion | None = attrs.field(default=None, kw_only=True, validator=instance_of(Completion, NoneType))
     approvals: Mapping[str, bool] = attrs.field(factory=dict[str, bool], kw_only=True, converter=checked_decisions)
-    outcome: GenerationOutcome = attrs.field(default=GenerationOutcome.ANSWERED, kw_only=True, converter=_outcome)
+    outcome: GenerationOutcome = attrs.field(default=GenerationOutcome.ANSWERED, kw_only=True, converter=outcome_of)
     error: SvirError | None = attrs.field(default=None, kw_only=True, validator=instance_of(SvirError, NoneType))
 
     def __attrs_post_init__(self) -> None:
-        if self.phase is not LoopPhase.MODEL and self.completion is None:
+        if (self.rounds or self.phase is not LoopPhase.MODEL) and self.completion is None:
             raise ConfigError(f"a ToolLoop in phase {self.phase.value!r} needs the answer that led there")
         unlike = {LoopPhase.BLOCKED: self.error is None, LoopPhase.FINISHED: self.error is not None}
         if unlike.get(self.phase):
             raise ConfigError("a ToolLoop has an error in phase 'blocked', and none in phase 'finished'")
-        if self.start >= 0:
+        if self.start is not None:
             return
         messages = self.request.messages
         if not messages or messages[-1].role not in (Role.USER, Role.TOOL) or not messages[-1].parts:
@@ -158,9 +155,8 @@ class ToolLoop:
         """
         self._expect(LoopPhase.MODEL, "model_answered")
         answer = expect(completion, Completion, "the answer of a model")
-        usage = Usage() if answer.usage is None else expect(answer.usage, Usage, "the usage of an answer")
-        Message.assistant(*answer.parts)  # refuses what is no part, before anything has changed
-        self.usage = self.usage.plus(usage) if self.rounds else usage
+        usage = answer.usage or Usage()
+        self.usage = self.usage + usage if self.rounds else usage
         self.rounds += 1
         self.completion = answer
         self.approvals = {}

@@ -289,14 +289,19 @@ def _part(value: Part | str) -> Part:
     return Text(value) if isinstance(value, str) else value
 
 
-def _parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
+def parts_of(values: Iterable[Part | str] | str, owner: str) -> tuple[Part, ...]:
+    """``values`` as the parts of ``owner``, a text as one of them; ``ConfigError`` for what is none."""
     if isinstance(values, str):
         return (Text(values),)
-    parts = tuple(_part(value) for value in _items(values, "Message.parts"))
+    parts = tuple(_part(value) for value in _items(values, f"{owner}.parts"))
     for number, part in enumerate(parts):
         if not isinstance(part, Part):
-            raise ConfigError(f"Message part {number} is {an(type(part))}, not a part")
+            raise ConfigError(f"{owner} part {number} is {an(type(part))}, not a part")
     return parts
+
+
+def _parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
+    return parts_of(values, "Message")
 
 
 @attrs.frozen

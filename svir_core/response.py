@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, Final, TypeVar
 
 import attrs
 
-from svir_core.check import choice
-from svir_core.errors import ProtocolError
-from svir_core.message import Part, Reasoning, Text, ToolCall
+from svir_core.check import choice, instance_of
+from svir_core.errors import ConfigError, ProtocolError
+from svir_core.message import Part, Reasoning, Text, ToolCall, parts_of
 
 T = TypeVar("T")
 
@@ -41,14 +42,25 @@ class Usage:
     cache_read: int | None = None
     cache_write: int | None = None
 
-    def plus(self, other: Usage) -> Usage:
+    def __attrs_post_init__(self) -> None:
+        for name in _COUNTERS:
+            value: object = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+                raise ConfigError(f"Usage.{name} must be int or None, not {type(value).__name__}")
+
+    def __add__(self, other: Usage) -> Usage:
         """Both together. A counter that one of them does not have is not known of both (50, Loop); zero is a value.
 
         Neither is one that passes 64 bits, which no JSON form holds.
         """
+        if not isinstance(other, Usage):
+            return NotImplemented
         pairs = zip(attrs.astuple(self), attrs.astuple(other), strict=True)
         sums = [None if one is None or more is None else one + more for one, more in pairs]
         return Usage(*(None if each is None or each >= 2**64 else each for each in sums))
+
+
+_COUNTERS: Final = tuple(field.name for field in attrs.fields(Usage))
 
 
 @attrs.frozen
@@ -122,12 +134,16 @@ def merged_reasoning(parts: tuple[Part, ...]) -> tuple[Reasoning, ...]:
     return tuple(Reasoning(source, "".join(pieces)) for source, pieces in texts.items())
 
 
+def _partial_parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
+    return parts_of(values, "Partial")
+
+
 @attrs.frozen
 class Partial:
     """What had been delivered when a stream failed. Its calls are display data: never run them."""
 
-    parts: tuple[Part, ...] = ()
-    usage: Usage | None = None
+    parts: tuple[Part, ...] = attrs.field(default=(), converter=_partial_parts)
+    usage: Usage | None = attrs.field(default=None, validator=instance_of(Usage, NoneType))
     model: str | None = None
     id: str | None = None
 
@@ -146,8 +162,8 @@ def _finish(value: FinishReason | str) -> FinishReason:
     return choice(FinishReason, value, "Completion.finish")
 
 
-def _parts(values: Iterable[Part]) -> tuple[Part, ...]:
-    return tuple(values)
+def _completion_parts(values: Iterable[Part | str] | str) -> tuple[Part, ...]:
+    return parts_of(values, "Completion")
 
 
 @attrs.frozen
@@ -156,7 +172,8 @@ class Completion:
 
     Attributes:
         finish: why it ended.
-        parts: text, reasoning and calls in the order they came, ready to be sent back.
+        parts: text, reasoning and calls in the order they came, ready to be sent back; a plain string stands for one
+            ``Text``.
         usage: token counts, or ``None`` when the server reported none.
         timing: when it came; takes no part in equality.
         model, id: as the server named them, or ``None``.
@@ -167,8 +184,8 @@ class Completion:
     """
 
     finish: FinishReason = attrs.field(converter=_finish)
-    parts: tuple[Part, ...] = attrs.field(default=(), converter=_parts)
-    usage: Usage | None = None
+    parts: tuple[Part, ...] = attrs.field(default=(), converter=_completion_parts)
+    usage: Usage | None = attrs.field(default=None, validator=instance_of(Usage, NoneType))
     timing: Timing | None = attrs.field(default=None, eq=False)
     model: str | None = None
     id: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 import anyio.lowlevel
@@ -215,7 +215,7 @@ class Steps:
     async def _give_up(self, error: BaseException | None, leaving: Finished) -> None:
         with _noted(error):
             if self._plan.rollback:
-                self._lease.truncate(self._loop.start)
+                self._lease.truncate(cast("int", self._loop.start))  # one that has begun has it
                 self._lease.suspend(self._before)
             else:
                 self._suspend(error)

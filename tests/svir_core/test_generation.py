@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any, cast
 
 import attrs
 import pytest
@@ -59,8 +60,37 @@ def test_sequences_are_copied() -> None:
 
 def test_an_outcome_may_be_given_by_its_word() -> None:
     assert Generation(ANSWER, outcome="tool_error").outcome is GenerationOutcome.TOOL_ERROR
-    with pytest.raises(ConfigError, match=r"^Generation\.outcome is one of 'answered', 'tool_error'"):
+    with pytest.raises(ConfigError, match=r"^the outcome of a generation is one of 'answered', 'tool_error'"):
         Generation(ANSWER, outcome="elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"completion": "hi"}, r"completion must be Completion"),
+        ({"messages": [Message.user("hi"), "hi"]}, r"the messages of a generation\[1\] must be a Message, not a str"),
+        ({"messages": 5}, "the messages of a generation is an int, which cannot be iterated"),
+        ({"usage": None}, r"usage must be Usage, not NoneType"),
+        ({"rounds": -1}, "rounds must be an integer"),
+        ({"rounds": True}, "rounds must be an integer"),
+        ({"tool_calls": "1"}, "tool_calls must be an integer of 0 or more"),
+    ],
+)
+def test_wrong_values_are_refused(wrong: dict[str, Any], words: str) -> None:
+    values: dict[str, Any] = {"completion": ANSWER, **wrong}
+    for kind in (Generation, Progress):
+        with pytest.raises(ConfigError, match=words):
+            kind(**values)
+
+
+def test_what_a_generation_alone_has_is_checked() -> None:
+    nothing: Any = None
+    with pytest.raises(ConfigError, match="completion must be Completion, not NoneType"):
+        Generation(nothing)
+    with pytest.raises(ConfigError, match="rounds must be an integer of 1 or more"):
+        Generation(ANSWER, rounds=0)
+    with pytest.raises(ConfigError, match=r"the calls that wait\[0\] must be a ToolCall, not a Text"):
+        Generation(ANSWER, awaiting=cast("Any", [Text("a")]))
 
 
 def test_an_error_carries_its_progress_through_copies_and_pickles() -> None:

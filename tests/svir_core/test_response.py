@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import pickle
 from typing import Any
 
@@ -81,16 +82,41 @@ def test_mistakes_are_config_errors() -> None:
             Anomaly(wrong, 0, b"")
 
 
+def test_a_text_is_one_part_and_what_is_no_part_is_refused() -> None:
+    kind: Any
+    wrong: Any
+    for kind in (functools.partial(Completion, "stop"), Partial):
+        assert kind("hi").parts == kind(["hi"]).parts == (Text("hi"),)
+        for wrong in (5, None, [Text("a"), 5]):
+            with pytest.raises(ConfigError, match=r"^(Completion|Partial)(\.parts is| part 1 is an int, not a part)"):
+                kind(wrong)
+        with pytest.raises(ConfigError, match="usage must be Usage or None"):
+            kind(usage={"input": 5})
+
+
+@pytest.mark.parametrize("wrong", ["1", 1.0, True, [1]])
+@pytest.mark.parametrize("name", [field.name for field in attrs.fields(Usage)])
+def test_a_counter_is_an_integer_or_unknown(name: str, wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=f"Usage.{name} must be int or None, not {type(wrong).__name__}"):
+        Usage(**{name: wrong})
+
+
 def test_an_anomalys_excerpt_is_not_shown() -> None:
     assert "private" not in repr(Anomaly("unknown_event", 0, b"private"))
 
 
 def test_usages_add_up_counter_by_counter() -> None:
-    assert Usage(1, 2, 3, 4, 5, 6).plus(Usage(10, 20, 30, 40, 50, 0)) == Usage(11, 22, 33, 44, 55, 6)
-    assert Usage(1, None, 0, 4).plus(Usage(None, 2, 0, 4, 5)) == Usage(None, None, 0, 8)
-    assert Usage(0, 0).plus(Usage()) == Usage().plus(Usage(0, 0)) == Usage()
+    assert Usage(1, 2, 3, 4, 5, 6) + Usage(10, 20, 30, 40, 50, 0) == Usage(11, 22, 33, 44, 55, 6)
+    assert Usage(1, None, 0, 4) + Usage(None, 2, 0, 4, 5) == Usage(None, None, 0, 8)
+    assert Usage(0, 0) + Usage() == Usage() + Usage(0, 0) == Usage()
+
+
+def test_nothing_else_is_added_to_a_usage() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError):
+        _ = Usage(1) + nothing
 
 
 def test_a_sum_of_more_than_64_bits_is_unknown() -> None:
     largest = 2**64 - 1
-    assert Usage(largest - 1, largest).plus(Usage(1, 1)) == Usage(largest, None)
+    assert Usage(largest - 1, largest) + Usage(1, 1) == Usage(largest, None)

@@ -70,7 +70,7 @@ def test_the_largest_figures_can_be_stored_and_added_up(decode: Any, document: A
     assert serial.loads(serial.dumps(answer)) == answer
     total = Usage(0, 0)
     for _ in range(64):
-        total = total.plus(answer.usage)
+        total = total + answer.usage
     assert total.input == 64 * answer.usage.input
 
 
