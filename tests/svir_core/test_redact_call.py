@@ -325,3 +325,13 @@ def test_a_call_without_a_key() -> None:
     assert isinstance(last, Events)
     assert last.error is not None
     assert last.error.server_message() == SAID
+
+
+@pytest.mark.parametrize("anomalies", [[excerpt(KEY)], (1,), "x"])
+def test_what_is_none_of_ours_on_a_callers_error_stays_as_it_is(anomalies: Any) -> None:
+    partial: Any = "nope"
+    error = ServerError("x", server_message=f"no: {KEY}", anomalies=anomalies, partial=partial)
+    redact_error(error, REDACTOR)
+    assert error.server_message() == f"no: {REDACTED}"
+    assert error.anomalies is anomalies
+    assert error.partial is partial
