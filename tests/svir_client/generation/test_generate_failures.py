@@ -22,13 +22,20 @@ from svir_client import (
 )
 from svir_client.testing import Reply
 from svir_core import (
+    Image,
+    Message,
     Request,
     ServerError,
     SvirError,
+    Text,
+    UnsupportedError,
     Usage,
+    check_history,
 )
 from svir_core.kept_error import kept_error
+from svir_core.wire import openai_chat
 from tests.svir_client.generation.generations import (
+    PNG,
     Answer,
     asks,
     assert_at_rest,
@@ -105,15 +112,53 @@ def test_what_is_no_part_of_a_generation_has_no_progress() -> None:
     assert progress_of(error) is None
 
 
-async def test_an_error_in_the_middle_of_an_answer_has_what_came_of_it() -> None:
+async def test_an_error_in_the_middle_of_an_answer_has_what_came_of_it_and_the_history_has_not() -> None:
     session = Session()
-    answers = [Reply.completion(asks(call("a"))), Reply.text("Hel", "lo", cut=300)]
+    answers = [Reply.completion(asks(call("a"))), Reply.text("Hel", "lo", cut=450), Reply.text("ok")]
     async with scripted(*answers) as (_, client):
         with pytest.raises(SvirError) as caught:
             await generate(client, session, "hi", model="m")
-    assert caught.value.partial is not None
-    assert caught.value.progress is not None
-    assert (caught.value.progress.rounds, roles(session)) == (1, ["u", "a", "t"])
+        assert caught.value.partial is not None
+        assert caught.value.partial.parts == (Text("Hel"),)
+        assert caught.value.progress is not None
+        assert (caught.value.progress.rounds, roles(session)) == (1, ["u", "a", "t"])
+        assert caught.value.progress.messages == session.messages
+        assert (await resume(client, session)).text == "ok"
+
+
+async def test_who_asks_again_and_does_not_resume_has_asked_twice() -> None:
+    session = Session(messages=[Message.user("a"), Message.assistant("b")])
+    async with scripted_by(ServerError("no"), "ok") as (script, client):
+        with pytest.raises(ServerError):
+            await generate(client, session, "hi", model="m")
+        await generate(client, session, "hi", model="m")
+    assert session.messages[2:] == (Message.user("hi"), Message.user("hi"), Message.assistant("ok"))
+    assert session.suspended is None
+    assert script.requests[1].messages == session.messages[:-1]
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_result_that_the_api_cannot_carry_poisons_no_history(again: bool) -> None:
+    tools, session, shown = Tools(), Session(), [PNG]
+
+    @tools.tool
+    def f() -> list[Image] | str:
+        return shown if shown else "a cat"
+
+    async with scripted(Reply.completion(asks(call("a"))), Reply.text("ok")) as (transport, client):
+        with pytest.raises(UnsupportedError, match="a tool result cannot carry an image"):
+            await generate(client, session, "hi", model="m", tools=tools)
+        assert roles(session) == ["u"]
+        assert check_history(session.messages, openai_chat.API) == ()
+        shown.clear()
+        if again:
+            answer = await resume(client, session, tools=tools)
+            assert answer.tool_calls == 1
+        else:
+            answer = await generate(client, session, "never mind", model="m", tools=tools)
+        assert answer.text == "ok"
+        assert len(transport.requests) == 2
+    assert check_history(session.messages, openai_chat.API) == ()
 
 
 SECRET = "sk-canary-7f3a9c"

@@ -35,6 +35,8 @@ from tests.svir_client.generation.generations import (
 
 pytestmark = pytest.mark.anyio
 
+USAGE, TWICE = Usage(1, 2, 3), Usage(2, 4, 6)
+
 
 async def test_a_failed_call_ends_the_generation_where_that_is_asked_for(tools: Tools) -> None:
     asked = asks(call("a"), call("b", "broken"), call("c"), text="let me", usage=Usage(1, 2, 3))
@@ -62,26 +64,33 @@ async def test_a_server_that_pauses_is_asked_to_go_on_without_calls() -> None:
 
 
 async def test_the_last_permitted_round_runs_nothing_and_is_not_stored(tools: Tools) -> None:
-    for last in (asks(call("b")), says("so far", finish=FinishReason.PAUSE)):
+    for last in (asks(call("b"), usage=USAGE), says("so far", USAGE, FinishReason.PAUSE)):
         session = Session()
-        async with scripted_by(asks(call("a")), last) as (_, client):
+        async with scripted_by(asks(call("a"), usage=USAGE), last, "ok") as (_, client):
             with pytest.raises(MaxRoundsError) as caught:
                 await generate(client, session, "hi", model="m", tools=tools, limits=LoopLimits(rounds=2))
-        assert roles(session) == ["u", "a", "t"]
-        assert_at_rest(session)
-        progress = caught.value.progress
-        assert progress is not None
-        assert (progress.completion, progress.rounds, progress.tool_calls) == (last, 2, 1)
+            assert roles(session) == ["u", "a", "t"]
+            assert_at_rest(session)
+            progress = caught.value.progress
+            assert progress is not None
+            assert (progress.completion, progress.rounds, progress.tool_calls) == (last, 2, 1)
+            assert (progress.messages, progress.usage) == (session.messages, TWICE)
+            answer = await resume(client, session, tools=tools, limits=LoopLimits())
+        assert (answer.text, answer.rounds, answer.tool_calls) == ("ok", 3, 1 + len(last.calls))
 
 
 async def test_an_answer_with_more_calls_than_are_left_runs_none_of_them(tools: Tools) -> None:
-    session, asked = Session(), asks(call("b"), call("c"))
-    async with scripted_by(asks(call("a")), asked) as (_, client):
+    session, asked = Session(), asks(call("b"), call("c"), usage=USAGE)
+    async with scripted_by(asks(call("a"), usage=USAGE), asked, "ok") as (_, client):
         with pytest.raises(MaxToolCallsError) as caught:
             await generate(client, session, "hi", model="m", tools=tools, limits=LoopLimits(tool_calls=2))
-    assert roles(session) == ["u", "a", "t"]
-    assert caught.value.progress is not None
-    assert (caught.value.progress.completion, caught.value.progress.tool_calls) == (asked, 1)
+        assert roles(session) == ["u", "a", "t"]
+        progress = caught.value.progress
+        assert progress is not None
+        assert (progress.completion, progress.rounds, progress.tool_calls) == (asked, 2, 1)
+        assert (progress.messages, progress.usage) == (session.messages, TWICE)
+        answer = await resume(client, session, tools=tools, limits=LoopLimits())
+    assert (answer.text, answer.rounds, answer.tool_calls) == ("ok", 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -91,12 +100,16 @@ async def test_calls_that_cannot_be_told_apart_are_a_fault_of_the_answer(
     tools: Tools, calls: tuple[ToolCall, ...]
 ) -> None:
     session = Session()
-    async with scripted_by(asks(*calls), "better") as (script, client):
-        with pytest.raises(ProtocolError):
+    answers = (asks(call("a"), usage=USAGE), asks(*calls, usage=USAGE), "better")
+    async with scripted_by(*answers) as (script, client):
+        with pytest.raises(ProtocolError) as caught:
             await generate(client, session, "hi", model="m", tools=tools)
-        assert roles(session) == ["u"]
+        assert roles(session) == ["u", "a", "t"]
+        progress = caught.value.progress
+        assert progress is not None
+        assert (progress.rounds, progress.tool_calls, progress.usage) == (2, 1, TWICE)
         assert (await resume(client, session, tools=tools)).text == "better"
-    assert len(script.requests) == 2
+    assert len(script.requests) == 3
 
 
 async def test_the_same_id_in_two_rounds_is_no_fault(tools: Tools) -> None:

@@ -53,24 +53,32 @@ from tests.svir_client.generation.generations import (
 
 pytestmark = pytest.mark.anyio
 
+BEFORE = (Message.user("a"), Message.assistant("b"))
 ASKED = asks(call("a"), usage=Usage(1, 1, 2))
 DONE = says("done", Usage(2, 2, 4))
 
 
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize(
-    ("answers", "left", "rounds"),
+    ("answers", "failed"),
     [
-        ([ServerError("no"), ASKED, DONE], LoopPhase.MODEL, 2),
-        ([ASKED, ServerError("no"), DONE], LoopPhase.MODEL, 2),
-        ([ASKED, LookupError("mine"), DONE], LoopPhase.MODEL, 2),
-        ([asks(call(""), usage=Usage(1, 1, 2)), DONE], LoopPhase.MODEL, 2),
+        ([ServerError("no"), ASKED, DONE], 0),
+        ([ASKED, ServerError("no"), DONE], 1),
+        ([ASKED, LookupError("mine"), DONE], 1),
+        ([asks(call(""), usage=Usage(1, 1, 2)), DONE], 0),
     ],
 )
-async def test_the_step_that_failed_is_done_again(
-    tools: Tools, answers: list[Answer], left: LoopPhase, rounds: int, as_json: bool
+async def test_the_step_that_failed_is_done_again_and_what_was_done_is_not(
+    answers: list[Answer], failed: int, as_json: bool
 ) -> None:
-    session = Session()
+    tools, ran = Tools(), list[str]()
+
+    @tools.tool
+    async def f() -> str:
+        ran.append("f")
+        return "done"
+
+    session = Session(messages=BEFORE)
     async with scripted_by(*answers) as (script, client):
         with pytest.raises((ServerError, LookupError, ProtocolError)):
             await generate(client, session, "hi", model="m", tools=tools, temperature=0, extra={"x": {"y": 1}})
@@ -78,12 +86,14 @@ async def test_the_step_that_failed_is_done_again(
             session = Session.loads(session.dumps())
         suspended = session.suspended
         assert suspended is not None
-        assert suspended.phase is left
+        assert (suspended.phase, len(ran)) == (LoopPhase.MODEL, failed)
         answer = await resume(client, session, tools=tools)
         first, last = script.requests[0], script.requests[-1]
-    assert (answer.text, answer.rounds, answer.usage) == ("done", rounds, Usage(3, 3, 6))
+    assert (answer.text, answer.rounds, answer.usage) == ("done", 2, Usage(3, 3, 6))
+    assert answer.tool_calls == len(ran) == answers.count(ASKED)
+    assert script.requests[failed] == script.requests[failed + 1]
     assert last.replace(messages=first.messages) == first
-    assert answer.messages == session.messages
+    assert session.messages == (*BEFORE, *answer.messages)
     assert session.suspended is None
     assert_at_rest(session)
 

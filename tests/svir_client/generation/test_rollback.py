@@ -47,7 +47,7 @@ def tools() -> Tools:
     ("answers", "limits", "error"),
     [
         ([ServerError("no", status=500)], LoopLimits(), ServerError),
-        ([ASKED, ServerError("no", status=500)], LoopLimits(), ServerError),
+        ([ASKED, ASKED, ServerError("no", status=500)], LoopLimits(), ServerError),
         ([ASKED, LookupError("mine")], LoopLimits(), LookupError),
         ([ASKED, ASKED], LoopLimits(rounds=2), MaxRoundsError),
         ([ASKED, asks(call("c2"), call("c3"))], LoopLimits(tool_calls=2), MaxToolCallsError),
@@ -68,6 +68,7 @@ async def test_a_failure_leaves_the_session_as_it_was_and_the_error_has_the_tran
             assert progress is not None
             assert progress.messages[0] == Message.user("hi")
             assert len(progress.messages) == 2 * len(answers) - 1
+            assert progress.rounds == len([answer for answer in answers if not isinstance(answer, Exception)])
         with pytest.raises(ConfigError, match="did not finish"):
             await resume(client, session, tools=tools)
         assert (await generate(client, session, "hi", model="m")).text == "ok"
