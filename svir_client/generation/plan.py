@@ -25,23 +25,34 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class Plan(ABC):
-    """What every generation is given.
+class Common:
+    """What every generation is given, a new turn or one that goes on.
 
     Attributes:
-        model: what its model can; ``None`` when nothing is known of it.
         tools: what runs its calls.
         rollback: whether the session is as it was before, when it does not finish.
         on_tool_error: told of the exceptions of tools that the model is not told of.
         headers, idle_timeout: of each of its calls.
     """
 
-    model: ModelDescriptor | None
     tools: Toolbox | None
     rollback: bool
     on_tool_error: Callable[[Exception], object] | None
     headers: Withheld[HeadersLike | None]
     idle_timeout: float | None
+
+
+@attrs.frozen(kw_only=True)
+class Plan(ABC):
+    """What one generation is given.
+
+    Attributes:
+        model: what its model can; ``None`` when nothing is known of it.
+        common: what every generation is given.
+    """
+
+    model: ModelDescriptor | None
+    common: Common
 
     @property
     def input(self) -> Message | None:
@@ -101,7 +112,7 @@ class Turn(Plan):
     def loop(self, client: AsyncClient, session: Session) -> ToolLoop:
         """One over the history and the turn."""
         request = self.request.replace(system=session.system, messages=(*session.messages, self.message))
-        return ToolLoop(request, limits=self.limits, requires_approval=approval_of(self.tools))
+        return ToolLoop(request, limits=self.limits, requires_approval=approval_of(self.common.tools))
 
 
 @attrs.frozen(kw_only=True)
@@ -127,7 +138,7 @@ class Resumption(Plan):
         if suspended is None:
             raise ConfigError("the session has no generation that did not finish")
         request = suspended.request
-        if request.tools and self.tools is None:
+        if request.tools and self.common.tools is None:
             raise ConfigError("the generation offers tools, and without tools= nothing would run their calls")
         self._check_model(client, request, request.messages[suspended.start :])
         loop = attrs.evolve(suspended, request=request if self.name is None else request.replace(model=self.name))

@@ -8,18 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from svir_client.client import AsyncClient
+from svir_client.generation.checked import approvals_of, common, limits_of, name_of, request_of
 from svir_client.generation.input import Input, user_message
-from svir_client.generation.options import (
-    Given,
-    ResumeOptions,
-    TurnOptions,
-    approvals_of,
-    check_names,
-    common,
-    limits_of,
-    name_of,
-    request_of,
-)
+from svir_client.generation.options import Given, ResumeOptions, TurnOptions, check_names
 from svir_client.generation.plan import Plan, Resumption, Turn
 from svir_client.generation.stream import GenerationStream
 from svir_client.models import ModelDescriptor
@@ -72,7 +63,7 @@ def generate_stream(
         model=model if isinstance(model, ModelDescriptor) else None,
         request=request_of(model, given),
         limits=limits_of(given) or LoopLimits(),
-        **common(given),
+        common=common(given),
     )
     return _stream(client, Session() if session is None else session, plan)
 
@@ -119,7 +110,7 @@ def resume_stream(client: AsyncClient, session: Session, **options: Unpack[Resum
         name=None if model is None else name_of(model),
         approvals=approvals_of(given),
         limits=limits_of(given),
-        **common(given),
+        common=common(given),
     )
     return _stream(client, session, plan)
 

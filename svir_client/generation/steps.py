@@ -54,7 +54,7 @@ class Steps:
         self._plan = plan
         self._loop = loop
         self._run_id = run_id
-        self._before = session.suspended if plan.rollback and plan.input is not None else None
+        self._before = session.suspended if plan.common.rollback and plan.input is not None else None
         self._begun = False
         self._saved = False
         self._stream: Stream | None = None
@@ -66,7 +66,7 @@ class Steps:
             loop.request.model,
             session.id,
             run_id,
-            redactor=client._redactor(plan.headers),
+            redactor=client._redactor(plan.common.headers),
         )
 
     @property
@@ -82,7 +82,7 @@ class Steps:
     async def begin(self) -> None:
         """Refuse what the API cannot carry; else it begins, and what begins it is stored."""
         request = self._loop.request
-        await self._client.check(request, headers=self._plan.headers.value)
+        await self._client.check(request, headers=self._plan.common.headers.value)
         self._keep(self._loop, lambda: self._traced.start(self._plan.input, request))
         await self._save()
 
@@ -118,7 +118,9 @@ class Steps:
     async def _ask(self, step: CallModel) -> None:
         plan = self._plan
         with self._traced.round(step.round):
-            stream = self._client.stream(step.request, headers=plan.headers.value, idle_timeout=plan.idle_timeout)
+            stream = self._client.stream(
+                step.request, headers=plan.common.headers.value, idle_timeout=plan.common.idle_timeout
+            )
             await stream.__aenter__()
         self._stream = stream
 
@@ -147,10 +149,10 @@ class Steps:
             session_id=self._session.id,
             run_id=self._run_id,
             state=self._session.state,
-            on_error=plan.on_tool_error,
+            on_error=plan.common.on_tool_error,
             approved=frozenset(id for id, said in loop.approvals.items() if said),
         )
-        toolbox = self._traced.tools(Tools() if plan.tools is None else plan.tools, step.round)
+        toolbox = self._traced.tools(Tools() if plan.common.tools is None else plan.common.tools, step.round)
         loop.tools_answered(await call_all(toolbox, step.calls, context=context, limit=loop.limits.parallel))
         await self._check_carried(loop)
         self._keep(loop)
@@ -160,7 +162,7 @@ class Steps:
         """Refuse what the model or its API cannot carry before it is stored: the history would be refused for ever."""
         added = loop.request.messages[len(self._session.messages) :]
         self._plan.check_parts(added)
-        await self._client.check(loop.request.replace(messages=added), headers=self._plan.headers.value)
+        await self._client.check(loop.request.replace(messages=added), headers=self._plan.common.headers.value)
 
     # --- the session -----------------------------------------------------------------------------------
 
@@ -214,7 +216,7 @@ class Steps:
 
     async def _give_up(self, error: BaseException | None, leaving: Finished) -> None:
         with _noted(error):
-            if self._plan.rollback:
+            if self._plan.common.rollback:
                 self._lease.truncate(cast("int", self._loop.start))  # one that has begun has it
                 self._lease.suspend(self._before)
             else:
