@@ -52,6 +52,7 @@ APIS: dict[str, tuple[Api, Callable[..., AsyncClient]]] = {
 PNG = Image.data(b"\x89PNG", "image/png")
 BLIND = ModelDescriptor("m", capabilities={Capability.TEXT_INPUT, Capability.TOOLS})
 SEEING = ModelDescriptor("m", capabilities={Capability.TEXT_INPUT, Capability.IMAGE_INPUT, Capability.TOOLS})
+WITHOUT_TOOLS = ModelDescriptor("m", capabilities={*Capability} - {Capability.TOOLS})
 
 
 def some_tools() -> Tools:

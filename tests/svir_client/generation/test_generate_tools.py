@@ -23,7 +23,6 @@ from svir_client import (
 from svir_core import (
     ConfigError,
     LoopLimits,
-    SessionInUseError,
     Tool,
     ToolCall,
     ToolResult,
@@ -107,27 +106,6 @@ async def test_a_serial_tool_does_not_overlap_itself_across_clients_and_generati
         for client in (one, other):
             tasks.start_soon(functools.partial(generate, client, None, "hi", model="m", tools=tools))
     assert (most, inside) == (1, 0)
-
-
-async def test_a_tool_runs_a_generation_of_another_session_but_not_of_its_own() -> None:
-    tools, sessions, told = Tools(), {"own": Session(), "other": Session()}, list[Exception]()
-
-    @tools.tool(serial=True)
-    async def ask(whom: str) -> str:
-        return (await generate(client, sessions[whom], "again", model="m", tools=tools)).text
-
-    asked = asks(call("a", "ask", '{"whom": "other"}'), call("b", "ask", '{"whom": "own"}'))
-    async with scripted_by(asked, "inner", "outer") as (_, client):
-        answer = await generate(client, sessions["own"], "hi", model="m", tools=tools, on_tool_error=told.append)
-    assert answer.text == "outer"
-    assert results(sessions["own"].messages[2]) == [
-        ToolResult("a", "inner"),
-        ToolResult("b", "tool 'ask' failed", is_error=True),
-    ]
-    assert [type(error) for error in told] == [SessionInUseError]
-    assert roles(sessions["other"]) == ["u", "a"]
-    for session in sessions.values():
-        assert_at_rest(session)
 
 
 async def test_calls_that_were_cut_off_are_not_run_and_their_results_are_told() -> None:

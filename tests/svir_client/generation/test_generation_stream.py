@@ -20,6 +20,7 @@ from svir_core import (
     Completion,
     ConfigError,
     FinishReason,
+    Message,
     Progress,
     Request,
     ServerError,
@@ -133,8 +134,12 @@ async def test_an_answer_that_a_layer_has_read_to_its_end_is_the_answer(tools: T
 
 
 async def test_everything_but_the_cumulative_figures_is_of_the_last_round(tools: Tools) -> None:
-    last = Completion(FinishReason.LENGTH, [Text("ok")], usage=Usage(1, 1, 2), model="m-2", id="r2")
-    async with scripted_by(asks(call("a"), usage=Usage(1, 1, 2)), last) as (_, client):
-        answer = await generate(client, None, "hi", model="m", tools=tools)
+    usages = Usage(1, 2, 3, 4, 5, 6), Usage(10, 20, None, 0, 50, 60)
+    last = Completion(FinishReason.LENGTH, [Text("ok")], usage=usages[1], model="m-2", id="r2")
+    session = Session(messages=[Message.user("a"), Message.assistant("b")])
+    async with scripted_by(asks(call("a"), call("b"), usage=usages[0]), last) as (_, client):
+        answer = await generate(client, session, "hi", model="m", tools=tools)
     assert answer.completion == last
-    assert (answer.usage, answer.rounds, answer.tool_calls) == (Usage(2, 2, 4), 2, 1)
+    assert (answer.finish, answer.text) == (FinishReason.LENGTH, "ok")
+    assert (answer.usage, answer.rounds, answer.tool_calls) == (Usage(11, 22, None, 4, 55, 66), 2, 2)
+    assert answer.messages == session.messages[2:]

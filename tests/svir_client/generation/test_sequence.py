@@ -9,7 +9,6 @@ import anyio.lowlevel
 import pytest
 
 from svir_client import (
-    Capability,
     FunctionModel,
     ModelDescriptor,
     Session,
@@ -23,54 +22,34 @@ from svir_client.tracing import TraceEvent, function, memory
 from svir_core import (
     Completion,
     ConfigError,
-    FinishReason,
-    Image,
     LoopLimits,
     Message,
     Opaque,
-    ProtocolError,
     Reasoning,
     Request,
-    ServerError,
     SessionInUseError,
     SvirError,
     Text,
     ToolCall,
     ToolResult,
     UnsupportedError,
-    Usage,
 )
 from tests.svir_client.chat import SECONDS
-from tests.svir_client.generation.script import Script
+from tests.svir_client.generation.generations import (
+    BLIND,
+    PNG,
+    WITHOUT_TOOLS,
+    asks,
+    assert_at_rest,
+    call,
+    read,
+    results,
+    roles,
+    scripted_by,
+)
 from tests.svir_client.layers.calls import scripted
 
 pytestmark = pytest.mark.anyio
-
-PNG = Image.data(b"\x89PNG", "image/png")
-SEEING = ModelDescriptor("m", capabilities={*Capability} - {Capability.TOOLS})
-BLIND = ModelDescriptor("m", capabilities={Capability.TEXT_INPUT, Capability.TOOLS})
-
-
-def asks(*names: str, arguments: str = "{}", usage: Usage | None = None, text: str = "") -> Completion:
-    """An answer with a call of each tool; their ids count from 0."""
-    calls = [ToolCall(f"c{number}", name, arguments) for number, name in enumerate(names)]
-    return Completion(FinishReason.TOOL_CALLS, (*([Text(text)] if text else []), *calls), usage=usage)
-
-
-@pytest.fixture
-def tools() -> Tools:
-    registry = Tools()
-
-    @registry.tool
-    def f() -> str:
-        return "seen"
-
-    @registry.tool
-    def add(a: int, b: int) -> int:
-        return a + b
-
-    return registry
-
 
 # --- the input -----------------------------------------------------------------------------------
 
@@ -86,36 +65,30 @@ def tools() -> Tools:
     ],
 )
 async def test_every_form_of_input_is_a_message_of_the_user(given: Any, message: Message) -> None:
-    model, session = Script("ok"), Session()
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model) as client:
-            answer = await generate(client, session, given, model="m")
+    session = Session()
+    async with scripted_by("ok") as (model, client):
+        answer = await generate(client, session, given, model="m")
     assert model.requests[0].messages == (message,)
     assert session.messages == answer.messages == (message, Message.assistant("ok"))
 
 
 async def test_without_a_session_nobody_keeps_the_conversation() -> None:
-    model = Script("ok", "ok")
     seen: list[str | None] = []
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(
-            model, layers=[Trace(function(lambda event: seen.append(event.session_id)))]
-        ) as client:
-            for _ in range(2):
-                await generate(client, None, "hi", model="m")
+    trace = Trace(function(lambda event: seen.append(event.session_id)))
+    async with scripted_by("ok", "ok", layers=[trace]) as (model, client):
+        for _ in range(2):
+            await generate(client, None, "hi", model="m")
     assert [request.messages for request in model.requests] == [(Message.user("hi"),)] * 2
     assert len(set(seen)) == 2
 
 
 async def test_settings_of_a_generation_are_those_of_its_requests(tools: Tools) -> None:
-    model = Script(asks("f"), "ok")
     misspelt: dict[str, Any] = {"tempature": 1}
     settings: dict[str, Any] = {"temperature": 0.5, "max_tokens": 9, "seed": 7, "stop": ["x"], "extra": {"top_k": 3}}
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model) as client:
-            await generate(client, None, "hi", model="m", tools=tools, **settings)
-            with pytest.raises(ConfigError, match="no option named tempature"):
-                await generate(client, None, "hi", model="m", **misspelt)
+    async with scripted_by(asks(call("c")), "ok") as (model, client):
+        await generate(client, None, "hi", model="m", tools=tools, **settings)
+        with pytest.raises(ConfigError, match="no option named tempature"):
+            await generate(client, None, "hi", model="m", **misspelt)
     for request in model.requests:
         kept = request.replace(system=None, messages=(), tools=())
         assert kept == Request("m", **settings)
@@ -143,7 +116,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[SvirError], str]] = {
     "options that are none": ("hi", {"extra": [1]}, ConfigError, "extra is a mapping"),
     "an option of the codec's": ("hi", {"extra": {"messages": []}}, ConfigError, "belongs to the codec"),
     "an image without eyes": (["hi", PNG], {"model": BLIND}, UnsupportedError, "no image_input"),
-    "tools without the capability": ("hi", {"model": SEEING, "tools": Tools()}, UnsupportedError, "tools"),
+    "tools without the capability": ("hi", {"model": WITHOUT_TOOLS}, UnsupportedError, "tools"),
     "a model of another API": ("hi", {"model": ModelDescriptor("m", api="gemini")}, ConfigError, "gemini"),
     "no toolbox": ("hi", {"tools": [1]}, ConfigError, "not a Toolbox"),
     "no limits": ("hi", {"limits": 5}, ConfigError, "limits"),
@@ -153,11 +126,9 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], type[SvirError], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-async def test_what_is_refused_is_not_stored_not_sent_and_not_traced(what: str) -> None:
+async def test_what_is_refused_is_not_stored_not_sent_and_not_traced(what: str, tools: Tools) -> None:
     given, options, error, words = REFUSED[what]
-    if isinstance(options.get("tools"), Tools):
-        options["tools"].add(lambda: 1, name=f"f{len(options['tools'].tools())}")
-    asked: dict[str, Any] = {"model": "m", **options}
+    asked: dict[str, Any] = {"model": "m", "tools": tools, **options}
     before = (Message.user("a"), Message.assistant("b"))
     session = Session(system="s", messages=before)
     sink = memory()
@@ -170,13 +141,12 @@ async def test_what_is_refused_is_not_stored_not_sent_and_not_traced(what: str) 
 
 
 async def test_a_session_in_use_is_refused_at_once_and_not_traced() -> None:
-    session, model, sink = Session(), Script(), memory()
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model, layers=[Trace(sink)]) as client:
-            with session.lease():
-                with pytest.raises(SessionInUseError):
-                    await generate(client, session, "hi", model="m")
-                assert session.in_use
+    session, sink = Session(), memory()
+    async with scripted_by(layers=[Trace(sink)]) as (model, client):
+        with session.lease():
+            with pytest.raises(SessionInUseError):
+                await generate(client, session, "hi", model="m")
+            assert session.in_use
     assert (session.messages, model.requests, sink.events) == ((), [], ())
 
 
@@ -195,9 +165,8 @@ async def test_the_start_is_told_before_the_input_is_stored_and_the_model_is_ask
         assert session.messages == request.messages
         return "ok"
 
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model, layers=[Trace(function(tell))]) as client:
-            await generate(client, session, "hi", model="m")
+    async with scripted_by(model, layers=[Trace(function(tell))]) as (_, client):
+        await generate(client, session, "hi", model="m")
     assert told[:3] == [("generation_start", 0), ("provider_start", 1), ("asked", 1)]
     assert [name for name, _ in told[3:]] == ["provider_end", "generation_end"]
     assert len(session.messages) == 2
@@ -212,13 +181,12 @@ async def test_a_run_has_an_id_that_traces_and_tools_know() -> None:
         contexts.append(context)
 
     runs: list[str] = []
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(Script(asks("f"), "ok", asks("f"), "ok"), layers=[Trace(sink)]) as client:
-            for _ in range(2):
-                async with generate_stream(client, session, "hi", model="m", tools=registry) as run:
-                    async for _ in run:
-                        pass
-                runs.append(run.run_id)
+    asked = asks(call("c0"))
+    async with scripted_by(asked, "ok", asked, "ok", layers=[Trace(sink)]) as (_, client):
+        for _ in range(2):
+            async with generate_stream(client, session, "hi", model="m", tools=registry) as run:
+                await read(run)
+            runs.append(run.run_id)
     assert len(set(runs)) == 2
     assert [each.run_id for each in contexts] == runs
     assert list(dict.fromkeys(event.run_id for event in sink.events)) == runs
@@ -228,55 +196,27 @@ async def test_a_run_has_an_id_that_traces_and_tools_know() -> None:
 
 
 async def test_each_request_has_the_system_instruction_the_whole_history_and_all_tools(tools: Tools) -> None:
-    model = Script(asks("f", text="Let me see."), "ok", "well")
     session = Session(system="s", messages=[Message.user("a"), Message.assistant("b")])
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model) as client:
-            await generate(client, session, "c", model="m", tools=tools)
-            await generate(client, session, "d", model="m", tools=tools)
+    async with scripted_by(asks(call("c0"), text="Let me see."), "ok", "well") as (model, client):
+        await generate(client, session, "c", model="m", tools=tools)
+        await generate(client, session, "d", model="m", tools=tools)
     history = session.messages
     assert [request.messages for request in model.requests] == [history[:3], history[:5], history[:7]]
     assert all(request.system == "s" and request.tools == tools.tools() for request in model.requests)
     assert history[2:] == (
         Message.user("c"),
         Message.assistant(Text("Let me see."), ToolCall("c0", "f", "{}")),
-        Message.tool(ToolResult("c0", "seen")),
+        Message.tool(ToolResult("c0", "done")),
         Message.assistant("ok"),
         Message.user("d"),
         Message.assistant("well"),
     )
 
 
-async def test_what_a_generation_came_to(tools: Tools) -> None:
-    first, last = Usage(1, 2, 3, 4, 5, 6), Usage(10, 20, None, 0, 50, 60)
-    ended = Completion(FinishReason.LENGTH, (Text("ok"),), usage=last, model="m-2", id="r")
-    session = Session(messages=[Message.user("a"), Message.assistant("b")])
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(Script(asks("f", "f", usage=first), ended)) as client:
-            answer = await generate(client, session, "hi", model="m", tools=tools)
-    assert (answer.rounds, answer.tool_calls, answer.finish, answer.text) == (2, 2, FinishReason.LENGTH, "ok")
-    assert answer.usage == Usage(11, 22, None, 4, 55, 66)
-    assert (answer.completion.usage, answer.completion.model, answer.completion.id) == (last, "m-2", "r")
-    assert answer.messages == session.messages[2:]
-
-
-@pytest.mark.parametrize("error", [ServerError("no", status=500), ProtocolError("no")])
-async def test_an_error_is_traced_and_raised_as_it_is_and_the_session_is_free(error: SvirError) -> None:
-    session, sink = Session(), memory()
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(Script(error), layers=[Trace(sink)]) as client:
-            with pytest.raises(type(error)) as caught:
-                await generate(client, session, "hi", model="m")
-    assert caught.value is error
-    assert error.progress is not None
-    assert [event.type.value for event in sink.events][-1] == "error"
-    assert not session.in_use
-
-
 # --- tools ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("limits", "most"), [(None, 4), (LoopLimits(parallel=1), 1), (LoopLimits(parallel=6), 6)])
+@pytest.mark.parametrize(("limits", "most"), [(None, 4), (LoopLimits(parallel=6), 6)])
 async def test_so_many_calls_run_at_once(limits: LoopLimits | None, most: int) -> None:
     registry = Tools()
     running = 0
@@ -291,30 +231,31 @@ async def test_so_many_calls_run_at_once(limits: LoopLimits | None, most: int) -
             await anyio.lowlevel.checkpoint()
         running -= 1
 
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(Script(asks(*["f"] * 6), "ok")) as client:
-            await generate(client, None, "hi", model="m", tools=registry, limits=limits)
+    async with scripted_by(asks(*[call(f"c{number}") for number in range(6)]), "ok") as (_, client):
+        await generate(client, None, "hi", model="m", tools=registry, limits=limits)
     assert seen == most
 
 
 async def test_calls_that_reach_no_function_count_and_the_model_is_told(tools: Tools) -> None:
-    model = Script(asks("nothing", "add", "f", arguments='{"a": "x"}'), "ok")
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model) as client:
-            answer = await generate(client, None, "hi", model="m", tools=tools)
+    @tools.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    wrong = '{"a": "x"}'
+    asked = asks(call("c0", "nothing", wrong), call("c1", "add", wrong), call("c2", "f", wrong))
+    async with scripted_by(asked, "ok") as (model, client):
+        answer = await generate(client, None, "hi", model="m", tools=tools)
     assert answer.tool_calls == 3
-    results = [part for part in model.requests[1].messages[-1].parts if isinstance(part, ToolResult)]
-    assert [(result.call_id, result.is_error) for result in results] == [("c0", True), ("c1", True), ("c2", True)]
-    assert results[0].content == "unknown tool: nothing"
-    assert "$.a: expected an integer" in str(results[1].content)
+    told = results(model.requests[1].messages[-1])
+    assert [(result.call_id, result.is_error) for result in told] == [("c0", True), ("c1", True), ("c2", True)]
+    assert told[0].content == "unknown tool: nothing"
+    assert "$.a: expected an integer" in str(told[1].content)
 
 
 @pytest.mark.parametrize("offered", [None, Tools()])
 async def test_a_model_that_calls_where_no_tool_is_offered_is_told_so_and_goes_on(offered: Tools | None) -> None:
-    model = Script(asks("f"), "ok")
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(model) as client:
-            answer = await generate(client, None, "hi", model="m", tools=offered)
+    async with scripted_by(asks(call("c0")), "ok") as (model, client):
+        answer = await generate(client, None, "hi", model="m", tools=offered)
     assert (answer.text, answer.tool_calls) == ("ok", 1)
     assert model.requests[1].messages[-1] == Message.tool(ToolResult("c0", "unknown tool: f", True))
     assert model.requests[0].tools == ()
@@ -322,13 +263,13 @@ async def test_a_model_that_calls_where_no_tool_is_offered_is_told_so_and_goes_o
 
 @pytest.mark.parametrize("way", ["another session", "the same session"])
 async def test_a_tool_may_run_a_generation_that_calls_it_again(way: str) -> None:
-    registry, session = Tools(), Session()
-    depths: list[int] = []
+    registry, sessions = Tools(), [Session() for _ in range(4)]
+    depths, told = list[int](), list[Exception]()
 
     def model(request: Request) -> Completion | str:
         asked = request.messages[-1].parts[0]
         if isinstance(asked, Text) and asked.text != "stop":
-            return asks("nest", arguments=f'{{"depth": {asked.text}}}')
+            return asks(call("c", "nest", f'{{"depth": {asked.text}}}'))
         return "done"
 
     async with FunctionModel(model) as client:
@@ -336,19 +277,22 @@ async def test_a_tool_may_run_a_generation_that_calls_it_again(way: str) -> None
         @registry.tool(serial=True)
         async def nest(depth: int) -> str:
             depths.append(depth)
-            inner = session if way == "the same session" else None
+            inner = sessions[3 if way == "the same session" else depth]
             text = str(depth - 1) if depth else "stop"
             return (await generate(client, inner, text, model="m", tools=registry)).text
 
         with anyio.fail_after(SECONDS):
-            answer = await generate(client, session, "2", model="m", tools=registry)
-    result = session.messages[2].parts[0]
-    assert isinstance(result, ToolResult)
+            answer = await generate(client, sessions[3], "2", model="m", tools=registry, on_tool_error=told.append)
+    (result,) = results(sessions[3].messages[2])
     if way == "another session":
-        assert (depths, result.content, result.is_error) == ([2, 1, 0], "done", False)
+        assert (depths, told, result) == ([2, 1, 0], [], ToolResult("c", "done"))
+        assert [roles(session) for session in sessions] == [["u", "a"], *[["u", "a", "t", "a"]] * 3]
     else:  # a call on a session in use is a failure like any other
-        assert (depths, result.content, result.is_error) == ([2], "tool 'nest' failed", True)
+        assert (depths, result) == ([2], ToolResult("c", "tool 'nest' failed", is_error=True))
+        assert [type(error) for error in told] == [SessionInUseError]
     assert answer.text == "done"
+    for session in sessions:
+        assert_at_rest(session)
 
 
 async def test_what_tools_keep_in_the_session_is_neither_traced_nor_stored() -> None:
@@ -361,9 +305,8 @@ async def test_what_tools_keep_in_the_session_is_neither_traced_nor_stored() -> 
         context.state.set("canary-key", "canary-value")
         return "kept"
 
-    with anyio.fail_after(SECONDS):
-        async with FunctionModel(Script(asks("remember"), "ok"), layers=[Trace(sink, capture=True)]) as client:
-            await generate(client, session, "hi", model="m", tools=registry)
+    async with scripted_by(asks(call("c", "remember")), "ok", layers=[Trace(sink, capture=True)]) as (_, client):
+        await generate(client, session, "hi", model="m", tools=registry)
     told = repr([event.document() for event in sink.events])
     assert session.state.get("canary-key", str) == "canary-value"
     assert "kept" in told
