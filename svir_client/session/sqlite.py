@@ -29,7 +29,8 @@ class SqliteStore(SessionStore):
     ``-shm``), and a folder ``.locks`` with an empty file for each session that was ever claimed, which are never to be
     removed while a process uses the store. All are for their owner alone (0600, 0700). The file system must be one of
     this machine. Nothing is open but what a claim holds, so there is nothing to close, and any event loop, thread and
-    forked process may use one store; a claim belongs to the process that made it.
+    process may use one store. A claim belongs to the process that made it; in a child that was forked while a file of
+    the store was open, using that is a ``StoreError``.
 
     Every method raises ``StoreError`` when the disk or the database fails: in our words, without its path. One is
     ``retryable`` when another writer had the database for 10 s. ``ConfigError`` for a ``path`` that is none.

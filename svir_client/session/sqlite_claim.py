@@ -16,7 +16,8 @@ import anyio.to_thread
 
 from svir_client.finished import Finished
 from svir_client.session.record import SessionChange, SessionRecord
-from svir_client.session.sqlite_file import Transaction, connect, damaged, identity, lock, stored, translated
+from svir_client.session.sqlite_connection import identity
+from svir_client.session.sqlite_file import Transaction, connect, damaged, lock, stored, translated
 from svir_client.session.store import SessionClaim
 from svir_client.unique import Unique
 from svir_core.check import expect

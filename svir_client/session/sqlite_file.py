@@ -16,6 +16,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from svir_client.session.sqlite_connection import opened
 from svir_core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -95,19 +96,10 @@ def stored(value: object, kind: type[T]) -> T:
     raise damaged()
 
 
-def identity(path: str) -> tuple[int, int] | None:
-    """Which file is at ``path``, without opening it; ``None`` when there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def connect(path: str) -> sqlite3.Connection:
     """A connection to the store at ``path``, which is made, for its owner alone, where there is none."""
     make(path)
-    connection = _plain(path, BUSY_SECONDS)
+    connection = opened(path, BUSY_SECONDS)
     try:
         _prepare(connection)
     except BaseException:
@@ -120,7 +112,7 @@ def lock(path: str) -> sqlite3.Connection | None:
     """A connection that keeps every other from ``path`` until it is closed, or its process ends; ``None`` when another
     has it. The file holds nothing: it is there to be locked."""
     make(path)
-    connection = _plain(path, 0.0)
+    connection = opened(path, 0.0)
     try:
         # no journal file: one that a killed process leaves is rolled back first, and who comes meanwhile is refused
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -146,10 +138,6 @@ def make(path: str) -> None:
             os.link(temporary, path)
     finally:
         os.unlink(temporary)
-
-
-def _plain(path: str, timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

@@ -388,7 +388,7 @@ def test_a_place_without_a_write_ahead_log(path: pathlib.Path, monkeypatch: pyte
     def in_memory(path: str, timeout: float) -> sqlite3.Connection:
         return sqlite3.connect(":memory:", isolation_level=None)
 
-    monkeypatch.setattr(sqlite_file, "_plain", in_memory)
+    monkeypatch.setattr(sqlite_file, "opened", in_memory)
     with pytest.raises(StoreError, match="cannot have a write-ahead log"):
         sqlite_file.connect(str(path))
 

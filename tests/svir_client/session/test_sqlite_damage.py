@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svir_client import SqliteStore
-from svir_client.session.sqlite_file import identity, translated
+from svir_client.session.sqlite_connection import identity
+from svir_client.session.sqlite_file import translated
 from svir_core import Message, Request, SessionInUseError, StoreError, ToolLoop
 
 SECONDS = 30
