@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import weakref
 from typing import Any, Final
 
 from svir_core.errors import StoreError
+
+_CHANGING: Final = threading.RLock()
+"""Held while a file is opened or closed, and over a fork: a child must know of every file that was open."""
 
 
 class Connection(sqlite3.Connection):
     """One that is known while it is open."""
 
     def __init__(self, path: str, **options: Any) -> None:
-        super().__init__(path, **options)
-        self.file = identity(path)
-        _OPEN.add(self)
+        with _CHANGING:
+            super().__init__(path, **options)
+            self.file = identity(path)
+            _OPEN.add(self)
 
     def close(self) -> None:
         """Close it."""
-        super().close()
-        _OPEN.discard(self)
+        with _CHANGING:
+            super().close()
+            _OPEN.discard(self)
 
 
 _OPEN: Final[weakref.WeakSet[Connection]] = weakref.WeakSet()
@@ -55,7 +61,8 @@ def opened(path: str, timeout: float) -> Connection:
 def _forked() -> None:
     _INHERITED.extend(_OPEN)
     _OPEN.clear()
+    _CHANGING.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(before=_CHANGING.acquire, after_in_parent=_CHANGING.release, after_in_child=_forked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Protocol, cast, runtime_checkable
 
@@ -36,9 +37,15 @@ def approval_of(toolbox: Toolbox | None) -> frozenset[str]:
     """The names that ``toolbox`` has as ``requires_approval``, where it has that: tools whose calls a generation asks
     about before it runs them, and which are run when ``context.approved`` has the call's id.
 
-    ``ConfigError`` when it is no set of names: one name alone would be that of its letters.
+    ``ConfigError`` when it is no set of names: one name alone would be that of its letters. What a property raises is
+    raised, an ``AttributeError`` too: no call may run unasked because of it.
     """
-    given: object = getattr(toolbox, "requires_approval", ())
+    try:
+        given: object = getattr(toolbox, "requires_approval")  # noqa: B009 - a toolbox need not have it
+    except AttributeError:
+        if inspect.getattr_static(toolbox, "requires_approval", None) is not None:
+            raise
+        return frozenset()
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         names = tuple(cast("Iterable[object]", given))
         if all(isinstance(name, str) for name in names):

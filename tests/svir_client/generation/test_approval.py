@@ -186,6 +186,23 @@ async def test_names_of_tools_to_approve_are_several(names: Any) -> None:
         Tools().include(Box())
 
 
+async def test_a_toolbox_that_cannot_say_what_needs_approval_runs_nothing() -> None:
+    class Box:
+        @property
+        def requires_approval(self) -> list[str]:
+            raise AttributeError("names")
+
+        def tools(self) -> list[Tool]:
+            return [Tool("delete")]
+
+        async def call(self, call: ToolCall, context: ToolContext | None = None) -> ToolResult:
+            raise AssertionError("it was run")
+
+    async with scripted_by(asks(call("b", "delete"))) as (_, client):
+        with pytest.raises(AttributeError, match="names"):
+            generate_stream(client, None, "hi", model="m", tools=Box())
+
+
 async def test_decisions_for_one_that_does_not_wait_are_refused() -> None:
     shop, session = Shop(), Session()
     async with scripted_by(ServerError("no")) as (_, client):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import threading
 import traceback
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ import pytest
 
 from svir_client import SqliteStore
 from svir_client.session import SessionRecord
+from svir_client.session.sqlite_file import connect
 from svir_core import Message, StoreError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -87,3 +89,38 @@ def test_the_parent_goes_on(tmp_path: pathlib.Path) -> None:
     record = stored(store, "alice")
     assert record is not None
     assert len(record.messages) == 2
+
+
+def knows_what_is_open(path: pathlib.Path) -> None:
+    """A process that was born with ``path`` open knows it."""
+    file = os.stat(path)
+    for descriptor in range(3, 256):
+        try:
+            status = os.fstat(descriptor)
+        except OSError:
+            continue
+        if (status.st_dev, status.st_ino) == (file.st_dev, file.st_ino):
+            with pytest.raises(StoreError, match="open when this process was forked"):
+                connect(str(path))
+            return
+
+
+def test_no_moment_of_opening_is_missed(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "a.db"
+    connect(str(path)).close()
+    over = threading.Event()
+
+    def open_and_close() -> None:
+        while not over.is_set():
+            connect(str(path)).close()
+
+    threads = [threading.Thread(target=open_and_close) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(100):
+            in_child(lambda: knows_what_is_open(path))
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(30)
