@@ -75,7 +75,7 @@ class Redactor(Private):
 
     def finds(self, value: Any) -> bool:
         """Whether :meth:`json` would take anything out of a JSON value."""
-        waiting: list[Any] = [value]
+        waiting: list[Any] = [value] if self._secrets else []
         while waiting:
             item = waiting.pop()
             if isinstance(item, str):
