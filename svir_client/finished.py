@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 
 
 class Finished:
     """Pieces of work that a task does to their end, one after the other.
 
     Attributes:
-        cancelled: the latest cancellation that broke one of them; ``None`` when none did.
+        cancelled: the latest cancellation that one of them met; ``None`` when none did.
     """
 
     __slots__ = ("cancelled",)
@@ -29,6 +30,8 @@ class Finished:
         deadline = anyio.current_time() + seconds
         while anyio.current_time() < deadline:
             before = _requests()
+            if before:
+                await self._take_pending()
             try:
                 with anyio.CancelScope(deadline=deadline, shield=True) as scope:
                     await work()
@@ -39,6 +42,13 @@ class Finished:
             else:
                 return not scope.cancelled_caught
         return False
+
+    async def _take_pending(self) -> None:
+        """Take the cancellation that was asked for and not raised yet: the work would be broken as if by its own."""
+        try:
+            await anyio.lowlevel.cancel_shielded_checkpoint()
+        except anyio.get_cancelled_exc_class() as error:
+            self.cancelled = error
 
     def pass_on(self, error: BaseException | None) -> None:
         """Raise the cancellation, unless the task ends with ``error`` that is one."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
 from pathlib import Path
+from unittest import mock
 
 import anyio
 import anyio.lowlevel
@@ -11,6 +15,7 @@ import pytest
 
 from svir_client import Session, SqliteStore
 from svir_client.finished import Finished
+from svir_client.session.sqlite_claim import SqliteClaim
 from svir_core import Message
 
 SECONDS = 20
@@ -76,6 +81,32 @@ async def test_work_that_asyncio_breaks_is_begun_again() -> None:
 
 @pytest.mark.anyio
 @NATIVE
+@pytest.mark.parametrize("asked", [1, 2])
+async def test_a_cancellation_that_waits_for_the_next_await_breaks_no_work(asked: int) -> None:
+    leaving, begun = Finished(), list[int]()
+
+    async def work() -> None:
+        begun.append(len(begun))
+        await asyncio.sleep(0)
+        if len(begun) == 1:
+            for _ in range(asked):
+                task.cancel()
+
+    async def whole() -> None:
+        task.cancel()
+        assert await leaving.run(work, SECONDS)
+        assert leaving.cancelled is not None
+        assert await leaving.run(work, SECONDS)
+        leaving.pass_on(None)
+
+    task = asyncio.create_task(whole())
+    with anyio.fail_after(SECONDS), pytest.raises(asyncio.CancelledError):
+        await task
+    assert begun == [0, 1]
+
+
+@pytest.mark.anyio
+@NATIVE
 async def test_broken_work_has_no_more_time_than_any() -> None:
     leaving = Finished()
 
@@ -135,6 +166,59 @@ async def test_a_second_cancel_loses_no_session(later: int, tmp_path: Path) -> N
         assert await stored(store) == (USER,)
         async with store.session("alice"):
             pass
+
+
+@pytest.mark.anyio
+@NATIVE
+async def test_a_task_that_cancels_itself_loses_no_session(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+
+    async def work() -> None:
+        async with store.session("alice") as session:
+            session.append(USER)
+            task.cancel()
+
+    with anyio.fail_after(SECONDS):
+        task = asyncio.create_task(work())
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await task
+        assert await store.delete("alice")  # it was saved, and is free while the cancellation is still held
+        assert not hasattr(cancelled.value, "__notes__")
+
+
+@pytest.mark.anyio
+@NATIVE
+async def test_what_was_deleted_by_a_task_that_cancels_itself_is_free(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+
+    async def delete() -> None:
+        with mock.patch.object(SqliteClaim, "delete", cancelling):
+            await store.delete("alice")
+
+    async def cancelling(_: SqliteClaim) -> bool:
+        task.cancel()
+        return True
+
+    with anyio.fail_after(SECONDS):
+        task = asyncio.create_task(delete())
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await reentered(store)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill() ends the process there")
+def test_an_interrupt_loses_no_session(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+
+    async def main() -> None:
+        async with store.session("alice") as session:
+            session.append(USER)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert asyncio.run(stored(store)) == (USER,)
+    asyncio.run(reentered(store))
 
 
 @pytest.mark.parametrize("before", [False, True])
