@@ -59,7 +59,8 @@ class Writer:
         stored = len(session.messages)
         taken_back = stored >= MOST or self._random.random() < 0.4
         keep = self._random.randint(0, min(stored, MOST // 2)) if taken_back else stored
-        added = [self._name() for _ in range(self._random.randint(0, 2) if taken_back else self._random.randint(1, 3))]
+        fewest, most = (0 if keep else 1, 2) if taken_back else (1, 3)  # what is suspended began at a message
+        added = [self._name() for _ in range(self._random.randint(fewest, most))]
         mark = self._name()
         say(doing="taking back" if keep < stored else "adding", session=session.id, keep=keep, added=added, mark=mark)
         with session.lease() as lease:

@@ -75,6 +75,7 @@ class Document:
     suspended: ToolLoop | None = attrs.field(default=None, validator=instance_of(ToolLoop, NoneType))
 
 
+_START: Final = "$.suspended.start"
 _ROWS: Final = Rows()
 _MESSAGE: Final = _ROWS.tagged(Message)
 _SUSPENDED: Final = Optional(_ROWS.tagged(ToolLoop))
@@ -97,11 +98,12 @@ def _parsed(data: bytes | bytearray | memoryview | str, path: str) -> Any:
     raise ConfigError(f"{path}: not JSON, at character {offset}")
 
 
-def _check_start(suspended: ToolLoop | None, messages: tuple[Message, ...]) -> None:
-    """``ConfigError`` for a generation that began after the last message: its turn would not be there."""
+def check_start(suspended: ToolLoop | None, count: int, where: str) -> None:
+    """``ConfigError``, naming ``where``, for a generation that began after the last of ``count`` messages: its turn
+    would not be there."""
     start = None if suspended is None else suspended.start
-    if start is not None and start >= len(messages):
-        raise ConfigError(f"$.suspended.start: {start}, and there are {len(messages)} messages")
+    if start is not None and start >= count:
+        raise ConfigError(f"{where}: {start}, and there are {count} messages")
 
 
 def document_bytes(document: Document) -> bytes:
@@ -112,7 +114,7 @@ def document_bytes(document: Document) -> bytes:
 def read_document(data: bytes | bytearray | memoryview | str) -> Document:
     """The inverse of :func:`document_bytes`; ``ConfigError``, naming the path, for what is not its form."""
     document: Document = _DOCUMENT.read(_parsed(data, "$"), None)
-    _check_start(document.suspended, document.messages)
+    check_start(document.suspended, len(document.messages), _START)
     return document
 
 
@@ -134,7 +136,7 @@ def read_record(id: str, stored: SessionRecord) -> Document:
             _MESSAGE.read(_parsed(text, f"$.messages[{number}]"), ((None, "messages"), number))
             for number, text in enumerate(stored.messages)
         )
-        _check_start(head.suspended, messages)
+        check_start(head.suspended, len(messages), _START)
     except ConfigError as error:
         detail = error.detail
     else:

@@ -41,16 +41,17 @@ class SessionLease(Unique):
         self, messages: Iterable[Message], loop: ToolLoop | None, *, tell: Callable[[], object] | None = None
     ) -> None:
         """:meth:`append` and :meth:`suspend` as one step: both or, by ``ConfigError``, neither. ``tell`` is called once
-        it is known that the store can hold them, before they are the session's."""
+        it is known that nothing refuses them, before they are the session's."""
         self._session._advance(messages, loop, tell, self)
 
     def truncate(self, count: int) -> None:
-        """Keep the first ``count`` messages; ``ConfigError`` when there are not so many."""
+        """Keep the first ``count`` messages, and forget a generation that began after them; ``ConfigError`` when there
+        are not so many."""
         self._session._truncate(count, self)
 
     def suspend(self, loop: ToolLoop | None) -> None:
         """Remember a copy of a generation that did not finish, or that there is none. Its history is the session's.
-        ``ConfigError`` for one that the session's store cannot hold."""
+        ``ConfigError`` for one that the session's store cannot hold, and for one that began after the last message."""
         self._session._suspend(loop, self)
 
     async def save(self) -> None:

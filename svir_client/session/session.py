@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from svir_client.session.form import (
     Document,
     Head,
+    check_start,
     document_bytes,
     head_text,
     history,
@@ -177,9 +178,11 @@ class Session(Unique):
         bare = None if loop is None else _bare(expect(loop, ToolLoop, "SessionLease.advance(loop)"))
         texts, head = self._texts(added), self._head_text(self._system, bare)
         if tell is not None:
+            with self._lock:
+                self._may_advance(added, bare, by)
             tell()
         with self._lock:
-            self._may_change(by)
+            self._may_advance(added, bare, by)
             self._set_head(self._system, bare, head)
             self._add(added, texts)
 
@@ -189,13 +192,18 @@ class Session(Unique):
             self._may_change(by)
             if count > len(self._messages):
                 raise ConfigError(f"truncate({count}): there are {len(self._messages)} messages")
+            start = None if self._suspended is None else self._suspended.start
+            if start is not None and start >= count:  # its turn is taken back with it
+                self._replace_head(self._system, None)
             self._cut(count)
 
     def _suspend(self, loop: ToolLoop | None, by: SessionLease) -> None:
         bare = None if loop is None else _bare(expect(loop, ToolLoop, "SessionLease.suspend(loop)"))
         with self._lock:
             self._may_change(by)
-            self._replace_head(self._system, bare)
+            head = self._head_text(self._system, bare)
+            check_start(bare, len(self._messages), "SessionLease.suspend(loop), its start")
+            self._set_head(self._system, bare, head)
 
     async def _save(self, by: SessionLease) -> None:
         with self._lock:
@@ -229,6 +237,10 @@ class Session(Unique):
             raise ConfigError("this lease was released")
         if by is None and self._storage is not None:
             self._storage.check_open()  # what a lease changes is refused by its save
+
+    def _may_advance(self, added: tuple[Message, ...], loop: ToolLoop | None, by: SessionLease) -> None:
+        self._may_change(by)
+        check_start(loop, len(self._messages) + len(added), "SessionLease.advance(loop), its start")
 
     def _add(self, messages: tuple[Message, ...], texts: tuple[str, ...]) -> None:
         self._messages.add(messages)

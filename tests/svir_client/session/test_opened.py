@@ -159,6 +159,19 @@ async def test_what_a_store_cannot_hold_is_refused_before_it_is_in_the_session()
     assert await store.stored() == (USER,)
 
 
+async def test_a_turn_that_was_taken_back_leaves_a_session_that_opens_again() -> None:
+    store = Watched()
+    async with store.session("alice") as session:
+        session.append(USER, ANSWER)
+        with session.lease() as lease:
+            lease.advance([USER], ToolLoop(Request("m").message(USER), start=2))
+            await lease.save()
+            lease.truncate(2)
+            await lease.save()
+    async with store.session("alice") as session:
+        assert (session.messages, session.suspended) == ((USER, ANSWER), None)
+
+
 async def test_an_exception_is_left_alone_and_what_was_there_is_saved() -> None:
     store = Watched()
     with pytest.raises(KeyError):

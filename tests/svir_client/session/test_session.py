@@ -163,11 +163,13 @@ def test_a_lease_that_was_released_changes_nothing() -> None:
     lease.release()
     assert in_use(session)
     changes: list[Callable[[], object]] = [lambda: lease.append([ANSWER]), lambda: lease.truncate(0)]
+    told: list[bool] = []
     changes.append(lambda: lease.suspend(None))
+    changes.append(lambda: lease.advance([ANSWER], None, tell=lambda: told.append(True)))
     for change in changes:
         with pytest.raises(ConfigError, match="this lease was released"):
             change()
-    assert session.messages == (USER,)
+    assert (session.messages, told) == ((USER,), [])
     following.release()
     assert not in_use(session)
 
@@ -217,6 +219,46 @@ def test_a_suspended_generation_is_kept_as_a_copy_over_the_history() -> None:
     assert not is_suspended(session)
 
 
+def begun(start: int) -> ToolLoop:
+    return ToolLoop(Request("m").message(USER), start=start)
+
+
+def test_a_generation_that_began_after_the_last_message_is_not_kept() -> None:
+    session = Session(messages=[USER, ANSWER])
+    told: list[bool] = []
+    with session.lease() as lease:
+        lease.suspend(begun(1))
+        for start in (2, 2**70):
+            with pytest.raises(ConfigError, match=rf"suspend\(loop\), its start: {start}, and there are 2 messages"):
+                lease.suspend(begun(start))
+        with pytest.raises(ConfigError, match=r"advance\(loop\), its start: 3, and there are 3 messages"):
+            lease.advance([USER], begun(3), tell=lambda: told.append(True))
+        assert (session.messages, told) == ((USER, ANSWER), [])
+        assert session.suspended == begun(1).with_history([USER, ANSWER])
+        lease.advance([USER], begun(2), tell=lambda: told.append(True))
+    assert told == [True]
+    assert Session.loads(session.dumps()).suspended == session.suspended == begun(2).with_history(session.messages)
+
+
+def test_who_is_told_of_a_step_and_takes_away_what_it_stands_on_gets_no_session_that_cannot_be_read() -> None:
+    session = Session(messages=[USER, ANSWER])
+    with session.lease() as lease, pytest.raises(ConfigError, match="its start: 2, and there are 1 messages"):
+        lease.advance([USER], begun(2), tell=lambda: lease.truncate(0))
+    assert (session.messages, session.suspended) == ((), None)
+
+
+@pytest.mark.parametrize(("count", "stays"), [(3, True), (2, True), (1, False), (0, False)])
+def test_what_is_taken_back_takes_a_generation_that_began_there_with_it(count: int, stays: bool) -> None:
+    session = Session(system="Be brief.", messages=[USER, ANSWER, USER])
+    with session.lease() as lease:
+        lease.suspend(begun(1))
+        lease.truncate(count)
+        assert is_suspended(session) is stays
+        lease.suspend(begun(0) if count else None)  # what was suspended before the turn that is taken back
+    again = Session.loads(session.dumps())
+    assert (again.system, again.messages, again.suspended) == (session.system, session.messages, session.suspended)
+
+
 def test_who_appends_by_himself_gives_up_what_was_suspended() -> None:
     session = Session(messages=[ANSWER, USER])
     with session.lease() as lease:
@@ -231,7 +273,7 @@ def test_a_fork_goes_its_own_way() -> None:
     session = Session("alice", system="Be brief.", messages=[USER])
     session.state.set("key", 1)
     with session.lease() as lease:
-        lease.suspend(suspended())
+        lease.suspend(begun(0))
         fork = session.fork()
     assert (fork.system, fork.messages, fork.suspended) == ("Be brief.", (USER,), None)
     assert "key" not in fork.state

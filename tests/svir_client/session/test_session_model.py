@@ -29,6 +29,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.messages: list[Message] = []
         self.system: str | None = None
         self.suspended: str | None = None
+        self.start = 0
 
     @rule(messages=SOME)
     def append(self, messages: list[Message]) -> None:
@@ -100,13 +101,20 @@ class SessionMachine(RuleBasedStateMachine):
             return
         self.lease.truncate(count)
         del self.messages[count:]
+        if self.start >= count:
+            self.suspended = None
 
     @precondition(lambda self: self.lease is not None)
-    @rule(model=st.none() | WORDS)
-    def suspend(self, model: str | None) -> None:
+    @rule(model=st.none() | WORDS, start=st.integers(0, 6))
+    def suspend(self, model: str | None, start: int) -> None:
         assert self.lease is not None
-        self.lease.suspend(None if model is None else ToolLoop(Request(model).user("?")))
-        self.suspended = model
+        loop = None if model is None else ToolLoop(Request(model).user("?"), start=start)
+        if loop is not None and start >= len(self.messages):
+            with pytest.raises(ConfigError):
+                self.lease.suspend(loop)
+            return
+        self.lease.suspend(loop)
+        self.suspended, self.start = model, start
 
     @rule()
     def store_and_load(self) -> None:
