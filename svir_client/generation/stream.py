@@ -55,7 +55,7 @@ class GenerationStream(Unique):
         self._entered = True
         try:
             steps = self._steps = self._taken()
-        except SvirError as error:
+        except Exception as error:  # of svir's, or of a function of the caller's
             tell_progress(error, Progress())
             raise
         await self._alone(steps, steps.begin)
@@ -146,10 +146,10 @@ class GenerationStream(Unique):
         lease = self._session.lease()
         try:
             loop = self._plan.loop(self._client, self._session)
+            return Steps(self._client, self._session, lease, self._plan, loop, self._run_id)
         except BaseException:
             lease.release()
             raise
-        return Steps(self._client, self._session, lease, self._plan, loop, self._run_id)
 
     async def _alone(self, steps: Steps, work: Callable[[], Awaitable[T]]) -> T:
         """What ``work`` gives. When it raises, and when another task closes this meanwhile, all is over."""

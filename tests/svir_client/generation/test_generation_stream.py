@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from svir_client import (
+    FunctionModel,
     Next,
     RoundResults,
     Session,
@@ -12,6 +13,7 @@ from svir_client import (
     Tools,
     generate,
     generate_stream,
+    progress_of,
     resume_stream,
 )
 from svir_client.generation import GenerationEvent
@@ -114,6 +116,44 @@ async def test_one_that_was_refused_is_over() -> None:
             await run.__aenter__()
         assert repr(run) == "<GenerationStream over>"
         await run.aclose()
+    assert_at_rest(session)
+
+
+class Unplugged(Tools):
+    """Tools that do not know any more which of them need approval."""
+
+    plugged = True
+
+    @property
+    def requires_approval(self) -> frozenset[str]:
+        if not self.plugged:
+            raise KeyError("mine")
+        return super().requires_approval
+
+
+async def test_what_a_function_of_the_callers_raises_on_entering_says_how_far_it_came() -> None:
+    session, tools = Session(), Unplugged()
+    async with scripted_by() as (_, client):
+        run = generate_stream(client, session, "hi", model="m", tools=tools)
+        tools.plugged = False
+        with pytest.raises(KeyError, match="mine") as caught:
+            await run.__aenter__()
+    assert progress_of(caught.value) == Progress()
+    assert_at_rest(session)
+
+
+async def test_an_interrupt_between_taking_the_session_and_the_first_step_gives_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    session = Session()
+    async with scripted_by() as (_, client):
+        monkeypatch.setattr(FunctionModel, "_redactor", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            await generate_stream(client, session, "hi", model="m").__aenter__()
+    assert caught.tb is not None  # it holds the frames, and so whatever they have taken
     assert_at_rest(session)
 
 
