@@ -7,10 +7,13 @@ does no harm. The cancellation is raised when all is done.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Generator
 
 import anyio
 import anyio.lowlevel
+
+from svir_core.errors import SvirError
 
 
 class Finished:
@@ -52,8 +55,32 @@ class Finished:
 
     def pass_on(self, error: BaseException | None) -> None:
         """Raise the cancellation, unless the task ends with ``error`` that is one."""
-        if self.cancelled is not None and not isinstance(error, anyio.get_cancelled_exc_class()):
-            raise self.cancelled
+        outcome = self.outcome(error)
+        if outcome is not None and outcome is not error:
+            raise outcome
+
+    def outcome(self, error: BaseException | None) -> BaseException | None:
+        """What a task ends with that would have ended with ``error``: the cancellation, unless that is one."""
+        if self.cancelled is None or isinstance(error, anyio.get_cancelled_exc_class()):
+            return error
+        return self.cancelled
+
+    @contextlib.contextmanager
+    def noted(self, error: BaseException | None, leaving: str) -> Generator[None]:
+        """What fails inside is noted on the :meth:`outcome`, and raised when there is none."""
+        try:
+            yield
+        except Exception as failure:
+            outcome = self.outcome(error)
+            if outcome is None:
+                raise
+            note(outcome, leaving, failure)
+
+
+def note(error: BaseException, leaving: str, failure: Exception) -> None:
+    """Note on ``error`` that ``failure`` came on leaving what it ended; of a foreign one, no more than its type."""
+    words = failure.detail if isinstance(failure, SvirError) else type(failure).__name__
+    error.add_note(f"on leaving {leaving}: {words}")
 
 
 def _requests() -> int:

@@ -6,9 +6,8 @@ that cannot be stored has not been made.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 import anyio
@@ -203,10 +202,12 @@ class Steps:
                 with anyio.CancelScope(shield=True):
                     if self._stream is not None:
                         await self._stream.aclose()
+            except anyio.get_cancelled_exc_class() as cancelled:  # asyncio's own, which no shield holds off
+                leaving.cancelled = cancelled
             finally:
                 if self._begun and self.generation is None:
                     await self._give_up(error, leaving)
-            leaving.pass_on(error)
+                leaving.pass_on(error)
         except Exception as failure:
             tell_progress(failure, self.progress)
             raise
@@ -215,13 +216,13 @@ class Steps:
             self._report(error)
 
     async def _give_up(self, error: BaseException | None, leaving: Finished) -> None:
-        with _noted(error):
+        with leaving.noted(error, "the generation"):
             if self._plan.common.rollback:
                 self._lease.truncate(cast("int", self._loop.start))  # one that has begun has it
                 self._lease.suspend(self._before)
             else:
                 self._suspend(error)
-        with _noted(error):  # when its time is over the next save writes it: the session has it
+        with leaving.noted(error, "the generation"):  # when its time is over the next save writes it
             await leaving.run(self._lease.save, SAVE_SECONDS)
 
     def _suspend(self, error: BaseException | None) -> None:
@@ -237,15 +238,3 @@ class Steps:
             self._traced.end(generation)
         else:
             self._traced.failed(error, self._loop.progress)
-
-
-@contextlib.contextmanager
-def _noted(error: BaseException | None) -> Generator[None]:
-    """What fails on leaving is noted on ``error``, which the generation was left by, and raised without one."""
-    try:
-        yield
-    except Exception as failure:
-        if error is None:
-            raise
-        words = failure.detail if isinstance(failure, SvirError) else type(failure).__name__
-        error.add_note(f"on leaving the generation: {words}")

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from svir_client.finished import Finished
+from svir_client.finished import Finished, note
 from svir_client.session.form import Document, Head, head_text, read_record, system_text
 from svir_client.session.record import SessionRecord
 from svir_client.session.session import Session
 from svir_client.session.unsaved import Storage, Unsaved
 from svir_client.unique import Unique
-from svir_core.errors import ConfigError, StoreError, SvirError
+from svir_core.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from svir_client.session.store import SessionClaim, SessionStore
@@ -51,7 +51,8 @@ class OpenSession(Unique):
             document, unsaved = self._begun() if stored is None else self._stored(stored)
         except BaseException as error:
             leaving = Finished()
-            _note(error, await _within(leaving, claim.release, "released"))
+            failures = await _within(leaving, claim.release, "released")
+            _note(leaving.outcome(error) or error, failures)
             leaving.pass_on(error)
             raise
         self._claim = claim
@@ -65,7 +66,7 @@ class OpenSession(Unique):
         self._storage = self._claim = None
         if storage is None or claim is None:
             raise ConfigError("store.session() was not entered")
-        failures: list[SvirError] = []
+        failures: list[Exception] = []
         leaving = Finished()
         storage.leave()
         try:
@@ -73,15 +74,13 @@ class OpenSession(Unique):
         finally:
             storage.close()
             failures += await _within(leaving, claim.release, "released")
-        if leaving.cancelled is not None:
-            _note(leaving.cancelled, failures)
-            leaving.pass_on(error)
-        if error is None and failures:
-            error = failures.pop(0)
-            _note(error, failures)
-            raise error
-        if error is not None:
-            _note(error, failures)
+        outcome = leaving.outcome(error)
+        if outcome is None and failures:
+            outcome = failures.pop(0)
+        if outcome is not None:
+            _note(outcome, failures)
+            if outcome is not error:
+                raise outcome
 
     def __repr__(self) -> str:
         return f"<OpenSession {self._id!r}>"
@@ -94,15 +93,15 @@ class OpenSession(Unique):
         return read_record(self._id, stored), Unsaved(len(stored.messages), stored.head, stored.head)
 
 
-async def _within(leaving: Finished, work: Callable[[], Awaitable[None]], done: str) -> list[SvirError]:
+async def _within(leaving: Finished, work: Callable[[], Awaitable[None]], done: str) -> list[Exception]:
     """What ``work`` failed with, if it did; no cancellation cuts it short but its own time."""
     try:
         in_time = await leaving.run(work, LEAVING_SECONDS)
-    except SvirError as error:
+    except Exception as error:  # noqa: BLE001 - a store of somebody's own may raise any: it is raised or noted
         return [error]
     return [] if in_time else [StoreError(f"it was not {done} within {LEAVING_SECONDS:g} s")]
 
 
-def _note(error: BaseException, failures: list[SvirError]) -> None:
+def _note(error: BaseException, failures: list[Exception]) -> None:
     for failure in failures:
-        error.add_note(f"on leaving its session: {failure.detail}")
+        note(error, "its session", failure)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from typing import Final, TypeVar, cast
 
-from svir_client.finished import Finished
 from svir_client.session.form import session_id
 from svir_client.session.record import SessionRecord
 from svir_client.session.sqlite_claim import SqliteClaim, in_thread, read_session
@@ -61,15 +59,12 @@ class SqliteStore(SessionStore):
     async def delete(self, id: str) -> bool:
         """As :meth:`SessionStore.delete`."""
         claim = await self.claim(id)
-        leaving = Finished()
         try:
             deleted = await claim.delete()
         except BaseException as error:
-            await leaving.run(claim.release, math.inf)
-            leaving.pass_on(error)
+            await claim.leave(error)
             raise
-        await leaving.run(claim.release, math.inf)
-        leaving.pass_on(None)
+        await claim.leave(None)
         return deleted
 
     def __repr__(self) -> str:

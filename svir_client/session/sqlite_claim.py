@@ -70,9 +70,7 @@ class SqliteClaim(SessionClaim, Unique):
         try:
             await in_thread(self._open)
         except BaseException as error:
-            leaving = Finished()
-            await leaving.run(self.release, math.inf)
-            leaving.pass_on(error)
+            await self.leave(error)
             raise
 
     async def read(self) -> SessionRecord | None:
@@ -93,6 +91,13 @@ class SqliteClaim(SessionClaim, Unique):
     async def release(self) -> None:
         """As :meth:`SessionClaim.release`."""
         await in_thread(self._close)
+
+    async def leave(self, error: BaseException | None) -> None:
+        """Release it, whatever cancels its task meanwhile; ``error`` is what it is left by."""
+        leaving = Finished()
+        with leaving.noted(error, "its session"):
+            await leaving.run(self.release, math.inf)
+        leaving.pass_on(error)
 
     # --- in a worker thread ----------------------------------------------------------------------------
 
