@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from svir_client.finished import note
 from svir_client.session import OpenSession, Session, SessionStore
 from svir_client.sync.loop_thread import Job, LoopThread, loop_thread, refuse_event_loop
 from svir_client.unique import Unique
@@ -45,10 +46,13 @@ class SyncOpenSession(Unique):
         try:
             job.start()
             return job.result()
-        except BaseException:
+        except BaseException as error:
             job.cancel()
-            self._abandon(thread)  # it may have been entered before it was cancelled
-            job.join()
+            try:
+                job.join()
+            finally:
+                left = self._abandon(thread)  # it may have been entered before it was cancelled, or though it was
+            _note_failure(error, left)
             raise
 
     def __exit__(
@@ -63,8 +67,9 @@ class SyncOpenSession(Unique):
         job.start()  # interrupted before it, nothing has begun: the finalizer leaves
         try:
             job.result()
-        finally:
-            job.join()
+        except BaseException as interrupt:
+            _note_failure(interrupt, job)
+            raise
 
     def __del__(self) -> None:
         thread = getattr(self, "_thread", None)
@@ -74,9 +79,11 @@ class SyncOpenSession(Unique):
     def __repr__(self) -> str:
         return repr(self._opened).replace(OpenSession.__name__, type(self).__name__, 1)
 
-    def _abandon(self, thread: LoopThread) -> None:
-        """Leave it if it is entered, and wait for nothing."""
-        Job(thread, lambda: self._leave(None, None, None)).start()
+    def _abandon(self, thread: LoopThread) -> Job[None]:
+        """Begin to leave it, if it is entered, and wait for nothing."""
+        job = Job(thread, lambda: self._leave(None, None, None))
+        job.start()
+        return job
 
     # --- on the loop thread ----------------------------------------------------------------------------
 
@@ -91,3 +98,12 @@ class SyncOpenSession(Unique):
         if self._inside:
             self._inside = False
             await self._opened.__aexit__(kind, error, traceback)
+
+
+def _note_failure(interrupt: BaseException, job: Job[None]) -> None:
+    """Wait for ``job``, and note on ``interrupt`` what it fails with, unless that is ``interrupt`` itself."""
+    try:
+        job.result()
+    except Exception as failure:  # noqa: BLE001 - a store of somebody's own may raise any
+        if failure is not interrupt:
+            note(interrupt, "its session", failure)

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -58,17 +59,23 @@ class GatedClaim(MemoryClaim):
         self.gates = store
 
     async def write(self, change: SessionChange) -> None:
-        if self.gates.failure is not None:
-            raise self.gates.failure
         if self.gates.at_write is not None:
             await self.gates.at_write.wait()
+        if self.gates.failure is not None:
+            raise self.gates.failure
         await super().write(change)
+
+    async def release(self) -> None:
+        await super().release()
+        if self.gates.release_fails:
+            raise StoreError("no release")
 
 
 class GatedStore(MemoryStore):
     def __init__(self) -> None:
         super().__init__(MemoryData())
         self.failure: StoreError | None = None
+        self.release_fails = False
         self.at_claim: Gate | None = None
         self.at_write: Gate | None = None
 
@@ -171,6 +178,47 @@ def test_interrupted_while_it_is_left_it_is_saved_and_released() -> None:
     kept = stored(store)
     assert kept is not None
     assert (kept.messages, store.data.claims) == ((USER,), {})
+
+
+@posix
+def test_interrupted_while_it_is_left_it_notes_the_save_that_fails() -> None:
+    store = GatedStore()
+    gate = store.at_write = Gate()
+    store.failure = StoreError("the disk is full")
+    thread = gate.interrupt()
+    with pytest.raises(KeyboardInterrupt) as caught, sync.session(store, "alice") as session:
+        session.append(USER)
+    thread.join()
+    assert caught.value.__notes__ == ["on leaving its session: the disk is full"]
+    assert store.data.claims == {}
+
+
+class Stubborn(GatedStore):
+    """Claims a session though it was cancelled, and takes its time for that."""
+
+    async def claim(self, id: str) -> SessionClaim:
+        try:
+            return await super().claim(id)
+        except anyio.get_cancelled_exc_class():
+            self.at_claim = None
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            return await super().claim(id)
+
+
+@posix
+@pytest.mark.parametrize("fails", [False, True])
+def test_interrupted_while_it_is_entered_it_lets_go_of_what_was_claimed_all_the_same(fails: bool) -> None:
+    store = Stubborn()
+    store.at_claim = Gate()
+    store.release_fails = fails
+    thread = store.at_claim.interrupt()
+    opened = sync.session(store, "alice")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        opened.__enter__()
+    assert store.data.claims == {}
+    assert getattr(caught.value, "__notes__", []) == ["on leaving its session: no release"] * fails
+    thread.join()
 
 
 class Interrupter:
