@@ -20,6 +20,7 @@ import pytest
 import svir_client.sync.open_session
 from svir_client import Client, FunctionModel, Session, SqliteStore, sync
 from svir_client.session import SessionChange, SessionClaim
+from svir_client.sync.loop_thread import Job
 from svir_core import ConfigError, Message, SessionInUseError, StoreError
 from tests.svir_client.chat import SECONDS
 from tests.svir_client.session.memory_store import MemoryClaim, MemoryData, MemoryStore
@@ -180,15 +181,28 @@ def test_interrupted_while_it_is_left_it_is_saved_and_released() -> None:
     assert (kept.messages, store.data.claims) == ((USER,), {})
 
 
-@posix
-def test_interrupted_while_it_is_left_it_notes_the_save_that_fails() -> None:
+def interrupt_at(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next wait for a job is interrupted once ``gate`` is reached: no signal can be sent to just that moment."""
+    result = Job[Any].result
+
+    def interrupted(_: Job[Any]) -> None:
+        monkeypatch.setattr(Job, "result", result)
+        assert gate.reached.wait(SECONDS)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Job, "result", interrupted)
+
+
+def test_interrupted_while_it_is_left_it_notes_the_save_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     store = GatedStore()
     gate = store.at_write = Gate()
+    gate.goes_on.set()
     store.failure = StoreError("the disk is full")
-    thread = gate.interrupt()
-    with pytest.raises(KeyboardInterrupt) as caught, sync.session(store, "alice") as session:
-        session.append(USER)
-    thread.join()
+    opened = sync.session(store, "alice")
+    opened.__enter__().append(USER)
+    interrupt_at(gate, monkeypatch)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        opened.__exit__(None, None, None)
     assert caught.value.__notes__ == ["on leaving its session: the disk is full"]
     assert store.data.claims == {}
 
@@ -206,19 +220,20 @@ class Stubborn(GatedStore):
             return await super().claim(id)
 
 
-@posix
 @pytest.mark.parametrize("fails", [False, True])
-def test_interrupted_while_it_is_entered_it_lets_go_of_what_was_claimed_all_the_same(fails: bool) -> None:
+def test_interrupted_while_it_is_entered_it_lets_go_of_what_was_claimed_all_the_same(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Stubborn()
-    store.at_claim = Gate()
+    gate = store.at_claim = Gate()
     store.release_fails = fails
-    thread = store.at_claim.interrupt()
+    interrupt_at(gate, monkeypatch)
     opened = sync.session(store, "alice")
     with pytest.raises(KeyboardInterrupt) as caught:
         opened.__enter__()
+    gate.goes_on.set()
     assert store.data.claims == {}
     assert getattr(caught.value, "__notes__", []) == ["on leaving its session: no release"] * fails
-    thread.join()
 
 
 class Interrupter:
