@@ -13,7 +13,7 @@ from svir_core.errors import ConfigError, ErrorKind, RateLimitedError, ServerErr
 from svir_core.generation import Progress
 from svir_core.kept_error import kept_error
 from svir_core.message import Text
-from svir_core.response import Anomaly, AnomalyCode, Partial
+from svir_core.response import Anomaly, AnomalyCode, Partial, Usage
 
 FULL: dict[str, Any] = {
     "retry_after": 1.5,
@@ -47,6 +47,28 @@ class Kindless(SvirError):
         Exception.__init__(self, "made wrong")
 
 
+def gone(error: SvirError) -> Any:
+    raise RuntimeError
+
+
+class Lazy(TransportError):
+    """Its properties ask something that is gone."""
+
+    kind: ClassVar[Any] = property(gone)
+    detail: Any = property(gone)
+    status: Any = property(gone)
+
+    def __init__(self) -> None:
+        Exception.__init__(self)
+        self.offset = 7
+
+
+class Nameless(SvirError):
+    """Asks for its kind what is gone, and is of no class of ours."""
+
+    kind: ClassVar[Any] = property(gone)
+
+
 class Unhashable(SvirError):
     kind: ClassVar[Any] = []
 
@@ -66,11 +88,31 @@ def test_an_error_of_ours_is_kept_whole_but_for_its_progress(cls: type[SvirError
         (Budget(5), ServerError("a budget of 5 cents")),
         (Kindless(), ConfigError("Kindless")),
         (Unhashable("x"), ConfigError("x")),
+        (Lazy(), TransportError("Lazy", offset=7)),
+        (Nameless("x"), ConfigError("x")),
     ],
 )
 def test_one_of_a_callers_class_is_kept_as_one_of_ours(error: SvirError, kept: SvirError) -> None:
     assert kept_error(error) == kept
     assert type(kept_error(error)) is type(kept)
+
+
+@pytest.mark.parametrize(
+    ("usage", "kept"),
+    [
+        (Usage(2**70, 5, 2**64, cache_read=0), Usage(None, 5, None, cache_read=0)),
+        (Usage(2**64 - 1, 0), Usage(2**64 - 1, 0)),
+        (Usage(), Usage()),
+        (None, None),
+    ],
+)
+def test_a_counter_that_no_json_form_holds_is_left_out_of_what_came_before(
+    usage: Usage | None, kept: Usage | None
+) -> None:
+    loop = ToolLoop(Request("m").user("hi"))
+    loop.failed(TransportError("x", partial=Partial("so far", usage, id="r")))
+    again = serial.loads(serial.dumps(loop), ToolLoop)
+    assert again.error == loop.error == TransportError("x", partial=Partial("so far", kept, id="r"))
 
 
 VALUES = st.one_of(
