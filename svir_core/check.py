@@ -22,7 +22,7 @@ Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 def an(kind: type) -> str:
     """The name of ``kind`` behind its article: ``an int``, ``a str``, ``an SSLContext``."""
-    name = kind.__name__
+    name = kind.__name__ or "nameless class"
     spelled = name[1:2].isupper() and name[0] in "AEFHILMNORSX"  # letter by letter: an S, an S, an L
     return f"an {name}" if spelled or name[0] in "AEIOaeio" else f"a {name}"
 

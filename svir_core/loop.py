@@ -326,11 +326,11 @@ def _fault(calls: tuple[ToolCall, ...]) -> str | None:
 
 def _by_call(results: Iterable[ToolResult]) -> dict[str, ToolResult]:
     if not isinstance(results, Iterable):
-        raise ConfigError(f"results is a {type(results).__name__}, not a sequence of ToolResult")
+        raise ConfigError(f"results is {an(type(results))}, not a sequence of ToolResult")
     given: dict[str, ToolResult] = {}
     for number, result in enumerate(results):
         if not isinstance(result, ToolResult):
-            raise ConfigError(f"results[{number}] is a {type(result).__name__}, not a ToolResult")
+            raise ConfigError(f"results[{number}] is {an(type(result))}, not a ToolResult")
         if result.call_id in given:
             raise ConfigError(f"results[{number}] is a second result of one call")
         given[result.call_id] = result

@@ -15,7 +15,7 @@ import orjson
 
 from svir_client.session.record import SessionRecord
 from svir_core import serial
-from svir_core.check import expect, instance_of
+from svir_core.check import an, expect, instance_of
 from svir_core.errors import ConfigError, StoreError
 from svir_core.json_form import STRING, Array, Optional
 from svir_core.json_record import Rows, record
@@ -43,11 +43,11 @@ def system_text(value: str) -> str:
 def history(values: Iterable[Message]) -> tuple[Message, ...]:
     """``values`` as messages of a session; ``ConfigError`` for what is none, and for the system's, which is its own."""
     if not isinstance(values, Iterable):
-        raise ConfigError(f"the messages of a session: a {type(values).__name__} cannot be iterated")
+        raise ConfigError(f"the messages of a session: {an(type(values))} cannot be iterated")
     messages = tuple(values)
     for number, message in enumerate(messages):
         if not isinstance(message, Message):
-            raise ConfigError(f"message {number} for a session is a {type(message).__name__}, not a Message")
+            raise ConfigError(f"message {number} for a session is {an(type(message))}, not a Message")
         if message.role is Role.SYSTEM:
             raise ConfigError(f"message {number} for a session is the system's: its system instruction stands apart")
     return messages

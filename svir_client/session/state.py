@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from svir_client.unique import Unique
 from svir_client.watch import expect_callable
-from svir_core.check import expect
+from svir_core.check import an, expect
 from svir_core.errors import ConfigError
 
 T = TypeVar("T")
@@ -117,4 +117,4 @@ def _typed(value: object, kind: type[T], key: str) -> T:
         raise ConfigError(f"SessionState[{key!r}]: a type is asked for by its class")
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
-    raise ConfigError(f"SessionState[{key!r}] is a {type(value).__name__}, not a {kind.__name__}")
+    raise ConfigError(f"SessionState[{key!r}] is {an(type(value))}, not {an(kind)}")

@@ -106,6 +106,7 @@ def test_a_type_is_expected_by_name() -> None:
         (ssl.SSLContext, "an SSLContext"),
         (uuid.UUID, "a UUID"),
         (type("X", (), {}), "a X"),
+        (type("", (), {}), "a nameless class"),
     ],
 )
 def test_a_type_has_its_article(kind: type, words: str) -> None:

@@ -362,7 +362,7 @@ def test_wrong_decisions_are_refused(decisions: Any) -> None:
         ([result("a"), result("a")], r"results\[1\] is a second result"),
         ([result("a"), "b"], r"results\[1\] is a str"),
         ("ab", r"results\[0\] is a str"),
-        (5, "results is a int"),
+        (5, "results is an int"),
         (None, "results is a NoneType"),
     ],
 )

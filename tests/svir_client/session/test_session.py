@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "a system that is no text": (lambda: Session(system=any_value(1)), "instruction of a session must be a str"),
     "a message of the system": (lambda: Session(messages=[USER, Message.system("x")]), "message 1 .* is the system's"),
     "no message": (lambda: Session(messages=[any_value("x")]), "message 0 .* is a str, not a Message"),
-    "nothing to iterate": (lambda: Session(messages=any_value(1)), "a int cannot be iterated"),
+    "nothing to iterate": (lambda: Session(messages=any_value(1)), "an int cannot be iterated"),
     "append of the system": (lambda: Session().append(Message.system("x")), "message 0 .* is the system's"),
     "append of a text": (lambda: Session().append(any_value("x")), "message 0 .* is a str"),
     "set_system of nothing": (lambda: Session().set_system(""), "must not be empty"),

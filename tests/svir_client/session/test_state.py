@@ -13,6 +13,7 @@ import pytest
 
 from svir_client import SessionState
 from svir_core import ConfigError
+from svir_core.check import an
 
 SECONDS = 20
 
@@ -68,7 +69,7 @@ def test_a_value_has_a_type(value: object, kind: type, fits: bool) -> None:
         return
     with pytest.raises(ConfigError) as caught:
         state.get("key", kind)
-    assert caught.value.detail == f"SessionState['key'] is a {type(value).__name__}, not a {kind.__name__}"
+    assert caught.value.detail == f"SessionState['key'] is {an(type(value))}, not {an(kind)}"
 
 
 def test_a_type_is_a_class() -> None:
@@ -89,10 +90,10 @@ def test_update_begins_and_goes_on() -> None:
 def test_update_keeps_the_type() -> None:
     state = SessionState()
     state.set("key", "text")
-    with pytest.raises(ConfigError, match="is a str, not a int"):
+    with pytest.raises(ConfigError, match="is a str, not an int"):
         state.update("key", 0, lambda count: count + 1)
     assert state.get("key", str) == "text"
-    with pytest.raises(ConfigError, match="is a float, not a int"):
+    with pytest.raises(ConfigError, match="is a float, not an int"):
         state.update("other", 0, any_value(half))
     assert "other" not in state
     assert state.update("key", None, lambda _: None) is None
