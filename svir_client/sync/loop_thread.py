@@ -122,7 +122,7 @@ class Job(Generic[T]):
         self._finished = False
 
     def start(self) -> None:
-        """Begin; once."""
+        """Begin, unless it has begun."""
         self._thread.loop.call_soon_threadsafe(self._begin)
 
     def cancel(self) -> None:
@@ -159,7 +159,7 @@ class Job(Generic[T]):
             raise ConfigError("it was opened before this process was forked, and belongs to the other process")
 
     def _begin(self) -> None:
-        if self._finished:
+        if self._finished or self._task is not None:
             return
         self._task = self._thread.loop.create_task(self._run())
         self._task.add_done_callback(self._finish)

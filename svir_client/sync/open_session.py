@@ -64,10 +64,11 @@ class SyncOpenSession(Unique):
         if thread.lost:
             return
         job = Job(thread, lambda: self._leave(kind, error, traceback))
-        job.start()  # interrupted before it, nothing has begun: the finalizer leaves
         try:
+            job.start()
             job.result()
         except BaseException as interrupt:
+            job.start()  # nobody knows whether it had been
             _note_failure(interrupt, job)
             raise
 

@@ -207,6 +207,27 @@ def test_interrupted_while_it_is_left_it_notes_the_save_that_fails(monkeypatch: 
     assert store.data.claims == {}
 
 
+@pytest.mark.parametrize("began", [False, True])
+def test_interrupted_as_it_begins_to_be_left_it_is_saved_and_released(
+    began: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore(MemoryData())
+    opened = sync.session(store, "alice")
+    opened.__enter__().append(USER)
+    start = Job[Any].start
+
+    def interrupted(job: Job[Any]) -> None:
+        monkeypatch.setattr(Job, "start", start)
+        if began:
+            start(job)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Job, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        opened.__exit__(None, None, None)
+    assert (list(store.data.records), store.data.claims) == (["alice"], {})
+
+
 class Stubborn(GatedStore):
     """Claims a session though it was cancelled, and takes its time for that."""
 
