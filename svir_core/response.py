@@ -47,6 +47,8 @@ class Usage:
             value: object = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ConfigError(f"Usage.{name} must be int or None, not {type(value).__name__}")
+            if value is not None and value < 0:
+                raise ConfigError(f"Usage.{name} must not be negative")
 
     def __add__(self, other: Usage) -> Usage:
         """Both together. A counter that one of them does not have is not known of both (50, Loop); zero is a value.

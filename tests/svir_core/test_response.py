@@ -101,6 +101,13 @@ def test_a_counter_is_an_integer_or_unknown(name: str, wrong: Any) -> None:
         Usage(**{name: wrong})
 
 
+@pytest.mark.parametrize("name", [field.name for field in attrs.fields(Usage)])
+def test_a_counter_is_not_negative(name: str) -> None:
+    assert getattr(Usage(**{name: 0}), name) == 0
+    with pytest.raises(ConfigError, match=f"Usage.{name} must not be negative"):
+        Usage(**{name: -1})
+
+
 def test_an_anomalys_excerpt_is_not_shown() -> None:
     assert "private" not in repr(Anomaly("unknown_event", 0, b"private"))
 

@@ -368,7 +368,8 @@ requests = st.builds(
     send_reasoning=st.booleans(),
     extra=objects,
 )
-usages = st.builds(Usage, maybe_integer, maybe_integer, maybe_integer, maybe_integer, maybe_integer, maybe_integer)
+counters = st.none() | st.integers(0, 2**64 - 1)
+usages = st.builds(Usage, counters, counters, counters, counters, counters, counters)
 anomalies = st.builds(Anomaly, st.sampled_from(AnomalyCode), st.integers(0, 2**63), st.binary(max_size=80))
 completions = st.builds(
     Completion,
