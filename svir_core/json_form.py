@@ -1,4 +1,4 @@
-"""How one field of a public type looks in JSON: the forms that the table in ``serial.py`` is made of.
+"""How one field of a public type looks in JSON: the forms that the table in ``serial_table.py`` is made of.
 
 Three rules hold for all of them. Both directions check types, since a wrong document must fail where
 it is read and a wrong value where it is written. A fault is a ``ConfigError`` that names the path

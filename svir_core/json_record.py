@@ -1,6 +1,6 @@
 """How one public type looks in JSON: a row of its fields, and the objects that say by their ``type`` whose row it is.
 
-A field that has its default is left out. The table of all rows is ``serial.py``.
+A field that has its default is left out. The table of all rows is ``serial_table.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The JSON forms of a session: as one document, and in the pieces that a store keeps.
 
-Built from the rows of ``svir_core.serial``: a value is an object with its ``type`` first, and a field that has its
-default is left out. A generation that did not finish stands there without its history, which is the session's.
+Built from the rows of ``svir_core.serial_table``: a value is an object with its ``type`` first, and a field that has
+its default is left out. A generation that did not finish stands there without its history, which is the session's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import attrs
 import orjson
 
 from svir_client.session.record import SessionRecord
-from svir_core import serial
 from svir_core.check import an, expect, instance_of
 from svir_core.errors import ConfigError, StoreError
 from svir_core.json_form import STRING, Array, Optional
@@ -22,6 +21,7 @@ from svir_core.json_record import Rows, record
 from svir_core.json_text import sanitize
 from svir_core.loop import ToolLoop
 from svir_core.message import Message, Role
+from svir_core.serial_table import TABLE
 
 
 def session_id(value: str) -> str:
@@ -83,7 +83,7 @@ _HEAD: Final = _ROWS.tagged(Head)
 _DOCUMENT: Final = _ROWS.tagged(Document)
 _ROWS.fill(
     (
-        *serial.TABLE,
+        *TABLE,
         record("session_head", Head, system=Optional(STRING), suspended=_SUSPENDED),
         record("session", Document, id=STRING, system=Optional(STRING), messages=Array(_MESSAGE), suspended=_SUSPENDED),
     )

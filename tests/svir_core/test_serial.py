@@ -65,11 +65,12 @@ from svir_core.quirk import Quirk
 from svir_core.request import Effort, Request, ResponseFormat, Schema, Tool, ToolChoice, ToolMode
 from svir_core.response import Anomaly, AnomalyCode, Completion, FinishReason, Partial, Timing, Usage
 from svir_core.secret import Secret
+from svir_core.serial_table import TABLE
 from svir_core.server_profile import Profile
 from svir_core.think import Think
 from svir_core.wire.api import CodecOptions, Compat, Mode, Model, ModelPage
 
-ERRORS: list[type[SvirError]] = [row.cls for row in serial.TABLE if issubclass(row.cls, SvirError)]
+ERRORS: list[type[SvirError]] = [row.cls for row in TABLE if issubclass(row.cls, SvirError)]
 
 CONTRACT = pathlib.Path(__file__).with_name("serial_contract.json")
 
@@ -258,18 +259,18 @@ def public_classes() -> set[type]:
 
 
 def test_every_public_type_has_a_form() -> None:
-    have = {row.cls for row in serial.TABLE}
+    have = {row.cls for row in TABLE}
     public = public_classes()
     assert {kind.__name__ for kind in public - have} == set(NO_FORM)
     assert have <= public
 
 
 def test_every_row_has_all_fields_of_its_class() -> None:
-    for row in serial.TABLE:
+    for row in TABLE:
         if attrs.has(row.cls):
             names = {field.name for field in attrs.fields(row.cls)}
             assert names == {field.name for field in row.fields}, row.tag
-    assert len({row.tag for row in serial.TABLE}) == len(serial.TABLE)
+    assert len({row.tag for row in TABLE}) == len(TABLE)
 
 
 def test_golden_documents() -> None:
@@ -281,7 +282,7 @@ def test_golden_documents() -> None:
 
 
 def test_golden_documents_name_every_type() -> None:
-    tags = {row.tag for row in serial.TABLE if not issubclass(row.cls, SvirError)}
+    tags = {row.tag for row in TABLE if not issubclass(row.cls, SvirError)}
     assert {tag for tag in tags if f'"type": "{tag}"' not in CONTRACT.read_text("ascii")} == set()
 
 
@@ -676,7 +677,7 @@ def test_what_is_read_is_a_copy() -> None:
 
 
 def test_the_names_of_the_errors_are_those_of_the_tree() -> None:
-    tags = {row.tag for row in serial.TABLE if issubclass(row.cls, SvirError)}
+    tags = {row.tag for row in TABLE if issubclass(row.cls, SvirError)}
     assert len(tags) == len(ErrorKind)
     assert serial.to_json(ProtocolError("x")) == {"type": "protocol_error", "detail": "x"}
     assert all(getattr(errors, "".join(word.title() for word in tag.split("_"))) for tag in tags)
