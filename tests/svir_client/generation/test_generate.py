@@ -88,8 +88,9 @@ async def test_a_wrong_argument_is_refused_where_it_is_given_though_the_session_
 
 
 async def test_the_blocking_client_is_not_taken_for_the_async_one() -> None:
+    blocking: Any = Client.openai("http://127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"client must be an AsyncClient, not a Client: .* svir_client.sync"):
-        await generate(Client.openai("http://127.0.0.1:1"), None, "hi", model="m")  # type: ignore[arg-type]  # the mistake
+        await generate(blocking, None, "hi", model="m")
 
 
 async def test_capabilities_are_checked_before_the_session_is_asked_for_and_the_api_after() -> None:

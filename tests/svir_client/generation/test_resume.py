@@ -213,8 +213,9 @@ async def test_nothing_to_resume() -> None:
             assert caught.value.progress == Progress()
             if not session.messages:
                 await generate(client, session, "hi", model="m")
+        nobody: Any = None
         with pytest.raises(ConfigError, match="session must be a Session"):
-            await resume(client, None)  # type: ignore[arg-type]  # the mistake
+            await resume(client, nobody)
 
 
 def appends(session: Session) -> None:
